@@ -27,6 +27,13 @@ TESTS = Path(__file__).parent
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--course", action="store_true",
                      help="also run the course tier: every module, mutant and right solution")
+    parser.addoption("--no-cache", action="store_true",
+                     help="compile and prove everything anew, whatever earlier runs have kept")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--no-cache"):
+        os.environ["TRITONLAB_CACHE"] = "off"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -55,6 +62,12 @@ def sandbox() -> Iterator[object]:
 def warm(sandbox: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever this process starts a sandbox for gets the session's one, which stays open."""
     monkeypatch.setitem(vars(grader), "Sandbox", lambda: contextlib.nullcontext(sandbox))
+
+
+@pytest.fixture
+def uncached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiles everything anew."""
+    monkeypatch.setenv("TRITONLAB_CACHE", "off")
 
 
 @pytest.fixture

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from triton.tools.tensor_descriptor import TensorDescriptor
-
 from grader.engine.compiler import targets
-from grader.engine.compiler.compile import DoesNotCompile, address, build, takes, variant
+from grader.engine.compiler.compile import (
+    DoesNotCompile,
+    address,
+    build,
+    lower,
+    parse,
+    variant,
+)
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.sass import code_of
@@ -22,12 +27,11 @@ from grader.executor.service import WARMUP, Json, KernelService, warm_recording
 from grader.recording import model
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Survey
-from grader.recording.model import Launch, Recording, View, dtype_name
+from grader.recording.model import Launch, Recording, View
+from grader.recording.specialization import Form, specialization
 
 _LONGEST_LISTING = 20_000  # lines
-_ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
-_ENOUGH = 2  # launches of a kind that are compiled to the end, unless asked for
-_SIZE = 8  # a constant from which on it is a size, and no choice among a few
+_ENOUGH = 2  # launches of a kind, no smaller than another one, that are lowered before it
 # CPU time, so that a busy machine changes no verdict. Of the course's solutions, the slowest
 # variant takes 3.4 s and all variants of one kernel take 43 s (attention), on 2 cores of 2026.
 SLOW_S = 10.0  # a variant that takes longer is slow
@@ -41,18 +45,20 @@ class CompileHandler(KernelService):
     def __init__(self) -> None:
         super().__init__()
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
-        self._built: dict[Any, list[_Form]] = {}  # those that were compiled to the end, by kind
+        self._built: set[Any] = set()  # kinds of which a launch was compiled to the end
+        self._lowered: dict[Any, list[Form]] = {}  # by kind
         self._spent: dict[str, _Spent] = {}  # by kernel
 
     def _compile(self, request: Json, fds: Sequence[int]) -> Json:
         """Every launch of a recording; of what does not compile, the finding.
 
-        With ``whole`` each has a binary. Otherwise a launch is only read by the front end if one
-        of its kind came before, with the same types, options and flags, whose sizes were no smaller
-        and of which the compiler knew no less: what refuses code later on, such as the shared
-        memory of a pipeline, grows with blocks and with what is known of integers and addresses. So
-        is every launch once ``_ENOUGH`` of its kind with such sizes went the whole way: with thirty
-        integers hardly two launches can be compared.
+        With ``whole`` each has a binary. Otherwise the first launch of a kind (of the same types,
+        options and flags) is compiled to the end, for what refuses an instruction. What refuses
+        code earlier, such as the shared memory of a pipeline, grows with blocks, warps and with
+        what is known of integers and addresses. So a launch is lowered as far as LLVM unless one
+        of its kind was, whose sizes were no smaller and of which no less was known, or ``_ENOUGH``
+        with such sizes: with thirty integers hardly two launches can be compared. Every other
+        launch is only read by the front end.
         """
         recording, target = _asked(request)
         whole = bool(request.get("whole"))
@@ -110,21 +116,29 @@ class CompileHandler(KernelService):
             kernel, bound = binder(self.kernels).bind(launch)
         except LaunchRefused as error:
             return {"finding": error.finding.to_json()}
-        kind, form = _told_apart(kernel, bound, launch.options, target)
-        built = self._built.setdefault(kind, [])
-        larger = [one for one in built if one.sizes_hold(form)]
-        whole = whole or not (len(larger) >= _ENOUGH or any(one.knows(form) for one in larger))
+        kind, form = specialization(launch, {parameter.name for parameter in kernel.params
+                                             if parameter.is_constexpr})
+        kind = (target.name, *kind)
         answer = self._answers.get((kind, form))
-        if answer is None or (whole and not answer):
-            spent = self._spent.setdefault(launch.kernel, _Spent())
-            if spent.all_s > ALL_VARIANTS_S or spent.slow_s > SLOW_VARIANTS_S:
-                return {"given_up": {"cpu_s": spent.all_s, "slowest": spent.slowest,
-                                     "slowest_s": spent.slowest_s}}
-            started = _cpu_s()
-            answer = self._answers[kind, form] = _answer(kernel, bound, launch, target, whole)
-            spent.note(_cpu_s() - started, _variant_title(kernel, bound, launch.options))
-            if "binary" in answer:  # what is refused says nothing of smaller ones
-                built.append(form)
+        if answer is not None and (answer or not whole):
+            return answer
+        spent = self._spent.setdefault(launch.kernel, _Spent())
+        if spent.all_s > ALL_VARIANTS_S or spent.slow_s > SLOW_VARIANTS_S:
+            return {"given_up": {"cpu_s": spent.all_s, "slowest": spent.slowest,
+                                 "slowest_s": spent.slowest_s}}
+        whole = whole or kind not in self._built
+        lowered = self._lowered.setdefault(kind, [])
+        larger = [one for one in lowered if _sizes_hold(one, form)]
+        read_only = len(larger) >= _ENOUGH or any(_knows(one, form) for one in larger)
+        started = _cpu_s()
+        answer = self._answers[kind, form] = _answer(
+            kernel, bound, launch, target, build if whole else parse if read_only else lower)
+        spent.note(_cpu_s() - started, _variant_title(kernel, bound, launch.options))
+        if "finding" not in answer:  # what is refused says nothing of smaller ones
+            if whole:
+                self._built.add(kind)
+            if whole or not read_only:
+                lowered.append(form)
         return answer
 
     operations: ClassVar = {"load": KernelService.load, "compile": _compile, "time": _time,
@@ -136,14 +150,14 @@ def _asked(request: Json) -> tuple[Recording, Target]:
 
 
 def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Target,
-            whole: bool) -> Json:
+            step: Callable[..., Any]) -> Json:
+    """Compiles a launch by one of ``build``, ``lower`` and ``parse``."""
     try:
-        if not whole:
-            takes(kernel, bound, launch.options, target)
-            return {}
-        code = build(kernel, bound, launch.options, target)
+        code = step(kernel, bound, launch.options, target)
     except DoesNotCompile as error:
         return {"finding": error.finding.to_json()}
+    if code is None:
+        return {}
     return {"binary": binary_of(code, target, launch.kernel, launch.options).to_dict()}
 
 
@@ -175,56 +189,12 @@ def _variant_title(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, 
     return ", ".join(f"{name}={value!r:.40}" for name, value in {**constants, **options}.items())
 
 
-@dataclass(frozen=True)
-class _Form:
-    """How launches of one kind differ: constant sizes, and what is known of other values."""
-
-    sizes: tuple[int, ...]
-    known: tuple[bool, ...]
-
-    def sizes_hold(self, other: _Form) -> bool:
-        return all(map(operator.ge, self.sizes, other.sizes))
-
-    def knows(self, other: _Form) -> bool:
-        return all(map(operator.ge, self.known, other.known))
+def _sizes_hold(form: Form, other: Form) -> bool:
+    return all(map(operator.ge, form.sizes, other.sizes))
 
 
-def _told_apart(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, Any],
-                target: Target) -> tuple[Any, _Form]:
-    """The kind of a launch (types, options, and constants that are no sizes), and its form."""
-    kind: list[Any] = [kernel.fn.__name__, target.capability, *sorted(options.items())]
-    sizes: list[int] = []
-    details: list[bool] = []
-    for parameter in kernel.params:
-        value = bound[parameter.name]
-        if not parameter.is_constexpr:
-            _describe(value, kind, details)
-        elif type(value) is int and value >= _SIZE:
-            kind.append("size")
-            sizes.append(value)
-        else:
-            kind.append((type(value), repr(value)))
-    return tuple(kind), _Form(tuple(sizes), tuple(details))
-
-
-def _describe(value: Any, types: list[Any], details: list[bool]) -> None:
-    if hasattr(value, "data_ptr"):
-        types.append(dtype_name(value))
-        details.append(value.data_ptr() % _ALIGNED == 0)
-    elif isinstance(value, TensorDescriptor):
-        types.append((dtype_name(value.base), *value.block_shape, value.padding,
-                      getattr(value, "round_f32_to_tf32", False)))
-    elif isinstance(value, tuple):
-        types.append(("tuple", type(value).__name__, len(value)))
-        for item in value:
-            _describe(item, types, details)
-    elif type(value) is int:
-        types.append("i32" if -2**31 <= value < 2**31 else "i64" if value < 2**63 else "u64")
-        details += [value == 1, value % _ALIGNED == 0]
-    elif type(value) is float:
-        types.append(float)
-    else:
-        types.append(repr(value))  # True, None, a function
+def _knows(form: Form, other: Form) -> bool:
+    return all(map(operator.ge, form.details, other.details))
 
 
 def binder(details: Kernels) -> Binder:

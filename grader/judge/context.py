@@ -120,7 +120,7 @@ class Context:
                             targets.find())
         compiles = effort == "whole" and not values_first  # everything, and at once
         self._session = Session(submitted, suite.entry, sandbox, oversized.limits(suite),
-                                target=target.name, values_first=values_first, compiles=compiles)
+                                target=target.name, values_first=values_first)
         self.parts = [(_remembering(part, self.draws), self._session.of(part, suite.calls))
                       for part in suite.parts]
         self.gate = Gate(self._session, target, ahead=compiles,

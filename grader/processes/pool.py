@@ -93,7 +93,7 @@ class Processes:
 
     def __init__(self, submitted: Source, sandbox: Sandbox, limits: ResourceLimits | None = None, *,
                  target: str, compiled: Callable[[Recording], Compiled],
-                 values_first: bool = False, compiles: bool = True) -> None:
+                 values_first: bool = False) -> None:
         """Nothing is started yet.
 
         Args:
@@ -101,10 +101,8 @@ class Processes:
             target: the name of the GPU that host code and kernels find where they ask for one.
             values_first: where there are processors for it, a second executor takes turns with the
                 first.
-            compiles: a compiler is started with the others; else when it is asked for something.
         """
         self._sandbox = sandbox
-        self._compiles = compiles
         self._compiled = compiled
         self._submitted = submitted
         self._target = target
@@ -136,12 +134,10 @@ class Processes:
                 closing.callback(process.stop)
 
     def ready(self) -> None:
-        """Imports the learner's file in the worker; the others start meanwhile."""
+        """Imports the learner's file in the worker; the executors start meanwhile."""
         self.worker.begin()
         for executor in self._executors:
             executor.begin()
-        if self._compiles:
-            self._compilers[0].begin()
         self.worker.ready()
 
     def ask(self, role: Role, request: dict[str, Any], fds: Sequence[int], seconds: float,
@@ -162,15 +158,17 @@ class Processes:
                 process = self._compiled_by.setdefault(alike, turn)
             case _:
                 process = self.worker if role == "worker" else self.gpu
+        at_once = at_once or role == "compiler"  # the judge has other work meanwhile
         child = process.begin() if at_once else process.ready()
         reply = self._begin(child, request, fds, seconds, task, forgeable=role == "worker")
 
         def replied() -> dict[str, Any]:
             if at_once:
                 process.ready()
-            return self._with_figures(child, reply(), seconds, task)
+            answer = reply()
+            return self._with_figures(child, answer, seconds, task) if role == "worker" else answer
 
-        return replied if role == "worker" else reply
+        return replied
 
     def _with_figures(self, worker: Child, reply: dict[str, Any], seconds: float,
                       task: str) -> dict[str, Any]:

@@ -446,10 +446,15 @@ def _account(reply: Mapping[str, Any], done: str) -> Iterator[None]:
         yield
 
 
-def compiled_of(reply: Mapping[str, Any], recording: Recording) -> Compiled:
-    """Reads the compiler's reply."""
+def answers_of(reply: Mapping[str, Any], recording: Recording) -> list[Any]:
+    """Reads the compiler's reply: an answer for each launch."""
     with _account(reply, "compiled"):
-        launches = _one_each(reply["launches"], recording)
+        return _one_each(reply["launches"], recording)
+
+
+def compiled_of(launches: Sequence[Any], recording: Recording) -> Compiled:
+    """Reads the compiler's answers, one for each launch."""
+    with reading("no account", done="compiled"):
         return Compiled(
             tuple(Binary.from_dict(one["binary"]) for one in launches if "binary" in one),
             (*(Finding.from_json(one["finding"]) for one in launches if "finding" in one),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -17,13 +17,22 @@ from grader.finding import fault
 from grader.gpu import client
 from grader.gpu.client import NoGpu
 from grader.processes import replies
+from grader.processes.compile_cache import CompileCache
 from grader.processes.decoy_inputs import Drawn, decoys, difference
 from grader.processes.pool import Later, Processes
 from grader.processes.replies import Answer, MemoryFile, Outcome, Run, Stopped, Timed, unusable
 from grader.recording import host_values, model
 from grader.recording.arena import Arena, SparseTensor, pack
 from grader.recording.launch_stats import Survey
-from grader.recording.model import Argument, Descriptor, Recording, View, dtype_name, to_json
+from grader.recording.model import (
+    Argument,
+    Descriptor,
+    Launch,
+    Recording,
+    View,
+    dtype_name,
+    to_json,
+)
 from grader.report import Finding
 from grader.sandbox import NotStarted, ResourceLimits, Sandbox
 from grader.submission.source import Source
@@ -54,7 +63,7 @@ class Session(AbstractContextManager["Session"]):
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
                  limits: ResourceLimits | None = None, *, target: str = targets.DEFAULT,
-                 values_first: bool = False, compiles: bool = True) -> None:
+                 values_first: bool = False) -> None:
         """Nothing is started yet; ``entry`` is the function that is called, and ``target`` names
         the GPU that the submission finds where it asks for one.
         """
@@ -62,7 +71,9 @@ class Session(AbstractContextManager["Session"]):
             return self.begin_compile(recording, targets.find(target), whole=True)()
 
         self.processes = Processes(submitted, sandbox, limits, target=target, compiled=compiled,
-                                   values_first=values_first, compiles=compiles)
+                                   values_first=values_first)
+        self._compiled = CompileCache(submitted.text,
+                                      disk=lambda: sandbox.isolation.landlock > 0)
         self._function = Function(entry)
         self._drivers = ""  # the text of calls.py, for a function that is called by a driver
 
@@ -221,21 +232,33 @@ class Session(AbstractContextManager["Session"]):
             target: the GPU that they are compiled for.
             whole: give a binary for each launch; otherwise some may be read by the front end only.
         """
-        reply = self._begin_compiler("compile", recording, target, "compiling a kernel",
+        kept = [self._compiled.read(launch, target, whole=whole) for launch in recording.launches]
+        answers_left = iter(kept)
+        missing = replace(recording, events=tuple(
+            event for event in recording.events
+            if not isinstance(event, Launch) or next(answers_left) is None))
+        if not missing.launches:
+            return lambda: replies.compiled_of(kept, recording)
+        reply = self._begin_compiler("compile", missing, target, "compiling a kernel",
                                      lambda reply: reply, whole=whole)
 
-        def compiled() -> replies.Compiled:
+        def waited() -> replies.Compiled:
             try:
-                answer = reply()
+                answers = replies.answers_of(reply(), missing)
             except Stopped as stop:
                 if stop.finding.code == "R02":
-                    raise replies.slow(stop, recording) from None
+                    raise replies.slow(stop, missing) from None
                 if stop.finding.code != "R03":
                     raise
-                return replies.crashed(stop, recording, target.title)
-            return replies.compiled_of(answer, recording)
+                return replies.crashed(stop, missing, target.title)
+            compiled = replies.compiled_of(answers, missing)  # first of all, it is checked
+            for launch, answer in zip(missing.launches, answers, strict=True):
+                self._compiled.write(launch, target, answer)
+            rest = iter(answers)
+            return compiled if len(answers) == len(kept) else replies.compiled_of(
+                [next(rest) if one is None else one for one in kept], recording)
 
-        return compiled
+        return waited
 
     def variants(self, recordings: Sequence[Recording], target: Target) -> list[replies.Variant]:
         """Returns the variant of its kernel that Triton would compile for each launch."""
@@ -261,8 +284,17 @@ class Session(AbstractContextManager["Session"]):
     def time(self, recording: Recording, surveys: Sequence[Survey | None],
              target: Target) -> replies.Times:
         """Predicts the time of the launches from their code and traffic."""
-        return self._begin_compiler("time", recording, target, "timing a kernel",
-                                    lambda reply: replies.times_of(reply, recording),
+        kept = self._compiled.read_times(recording, surveys, target)
+        with suppress(Stopped, AttributeError, LookupError, TypeError):  # not a compiler's reply
+            if kept is not None:
+                return replies.times_of(kept, recording)
+
+        def read(reply: dict[str, Any]) -> replies.Times:
+            times = replies.times_of(reply, recording)  # first of all, it is checked
+            self._compiled.write_times(recording, surveys, target, reply)
+            return times
+
+        return self._begin_compiler("time", recording, target, "timing a kernel", read,
                                     surveys=[survey and survey.to_dict() for survey in surveys])()
 
     def listings(self, recording: Recording, number: int,

@@ -31,7 +31,7 @@ for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import triton  # noqa: E402
 
-from grader.engine.compiler.compile import build, takes  # noqa: E402
+from grader.engine.compiler.compile import build, parse  # noqa: E402
 from grader.engine.compiler.kernel_reader import binary_of  # noqa: E402
 from grader.engine.compiler.targets import find  # noqa: E402
 from grader.executor.compile_service import binder  # noqa: E402
@@ -91,7 +91,7 @@ def measure(case: Case, repeats: int) -> dict[str, Any]:
 
     def take_it() -> None:
         with forgotten(kernel):
-            takes(kernel, arguments, launch.options, target)
+            parse(kernel, arguments, launch.options, target)
 
     compile_ms = median(compile_it, repeats)
     binary = binary_of(made[0], target, launch.kernel, launch.options)

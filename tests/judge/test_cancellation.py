@@ -189,7 +189,7 @@ def test_what_may_be_cancelled_is_judged_the_same_with_values_first(tmp_path, sa
     assert judged != order
 
 
-def test_values_first_keeps_two_executors_busy_and_the_compiler_idle(tmp_path, sandbox,
+def test_values_first_keeps_two_executors_busy_and_the_compiler_idle(tmp_path, sandbox, uncached,
                                                                      monkeypatch):
     path, roles, forked = tmp_path / "kernel.py", [], []
     path.write_text(RIGHT)

@@ -359,29 +359,50 @@ def sums_kernel(a, b, c, d, out_ptr, WRONG: tl.constexpr):
 """
 
 
-def test_of_many_launches_alike_two_are_compiled_to_the_end_and_all_are_read(tmp_path, monkeypatch):
-    path = tmp_path / "kernel.py"
-    path.write_text("import triton\nimport triton.language as tl\n" + WITH_INTEGERS)
-    ends = []
-    monkeypatch.setattr(compile_service, "binary_of", lambda *_: ends.append(1) or SimpleNamespace(
-        to_dict=dict))
-    out = View(0, "int32", (1,), (1,), 0)
+@pytest.fixture
+def steps(tmp_path, monkeypatch):
+    """Compiles single launches, and returns by which steps: ``steps(text)(arguments)``."""
+    taken: list[str] = []
+    for name in ("build", "lower", "parse"):
+        step = getattr(compile_service, name)
+        monkeypatch.setattr(compile_service, name, lambda *args, step=step, name=name: (
+            taken.append(name), step(*args))[1])
     handler = compile_service.CompileHandler()
-    handler.handle({"op": "load", "path": str(path)}, [])
 
-    def compiled(multiple_of_16: int, *, wrong: bool = False, whole: bool = False):
-        arguments = {name: Argument("int", 16 if place == multiple_of_16 else 3)
-                     for place, name in enumerate("abcd")}
-        arguments |= {"out_ptr": Argument("tensor", out), "WRONG": Argument("bool", wrong)}
-        launch = Launch("sums_kernel", (1, 1, 1), arguments)
-        [reply] = handler.handle({"op": "compile", "target": "h100", "whole": whole, "recording":
-                                  to_json(Recording((out,), (launch,), (out,)))}, [])["launches"]
-        return reply
+    def load(text: str):
+        path = tmp_path / "kernel.py"
+        path.write_text("import triton\nimport triton.language as tl\n" + text)
+        handler.handle({"op": "load", "path": str(path)}, [])
+        [kernel] = handler.kernels
+        out = View(0, "int32", (1024,), (1,), 0)
 
-    assert [list(compiled(place)) for place in range(4)] == [["binary"], ["binary"], [], []]
-    assert list(compiled(3, whole=True)) == ["binary"]
-    assert compiled(2, wrong=True)["finding"]["code"] == "L05"
-    assert len(ends) == 3
+        def compiled(*, whole: bool = False, warps: int = 4, **constants: Any) -> list[str]:
+            arguments = {"out_ptr": Argument("tensor", out), **{
+                name: Argument(type(value).__name__, value) for name, value in constants.items()}}
+            launch = Launch(kernel, (1, 1, 1), arguments, {"num_warps": warps})
+            taken.clear()
+            [reply] = handler.handle({
+                "op": "compile", "target": "h100", "whole": whole,
+                "recording": to_json(Recording((out,), (launch,), (out,)))}, [])["launches"]
+            return [*taken, *("refused" for _ in reply.keys() & {"finding"})]
+
+        return compiled
+
+    return load
+
+
+def test_of_many_launches_alike_two_are_lowered_and_all_are_read(steps):
+    compiled = steps(WITH_INTEGERS)
+
+    def integers(multiple_of_16: int, *, wrong: bool = False) -> dict[str, Any]:
+        return {**{name: 16 if place == multiple_of_16 else 3
+                   for place, name in enumerate("abcd")}, "WRONG": wrong}
+
+    assert [compiled(**integers(place)) for place in range(4)] == [
+        ["build"], ["lower"], ["parse"], ["parse"]]
+    assert compiled(**integers(3), whole=True) == ["build"]
+    assert compiled(**integers(2, wrong=True)) == ["build", "refused"]
+    assert compiled(**integers(3)) == []  # it is known
 
 
 ONE_BLOCK = """
@@ -392,34 +413,38 @@ def block_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
 """
 
 
-def test_what_is_no_larger_than_what_compiled_is_only_read(tmp_path, monkeypatch):
-    path = tmp_path / "kernel.py"
-    path.write_text("import triton\nimport triton.language as tl\n" + ONE_BLOCK)
-    build, too_large = compile_service.build, 512
+def test_what_is_no_larger_than_what_was_lowered_is_only_read(steps, monkeypatch):
+    compiled = steps(ONE_BLOCK)
+    build = compile_service.build
 
     def fits(kernel, bound, options, target):
-        if bound["BLOCK"] > too_large:
+        if bound["BLOCK"] > 512:
             raise compile_service.DoesNotCompile(Finding("T05", "It does not fit."))
         return build(kernel, bound, options, target)
 
     monkeypatch.setattr(compile_service, "build", fits)
-    handler = compile_service.CompileHandler()
-    handler.handle({"op": "load", "path": str(path)}, [])
-    out = View(0, "int32", (1024,), (1,), 0)
 
-    def compiled(block: int, mode: int = 0):
-        arguments = {"out_ptr": Argument("tensor", out), "BLOCK": Argument("int", block),
-                     "MODE": Argument("int", mode)}
-        recorded = Recording((out,), (Launch("block_kernel", (1, 1, 1), arguments),), (out,))
-        [reply] = handler.handle({"op": "compile", "target": "h100",
-                                  "recording": to_json(recorded)}, [])["launches"]
-        return list(reply)
+    assert compiled(BLOCK=1024, MODE=0) == ["refused"]  # says nothing of smaller ones
+    assert [compiled(BLOCK=block, MODE=0) for block in (128, 64, 256, 128)] == [
+        ["build"], ["parse"], ["lower"], []]
+    assert compiled(BLOCK=128, MODE=0, warps=8) == ["lower"]  # more warps need more
+    assert compiled(BLOCK=64, MODE=1) == ["build"]  # a choice is not a size
+    assert compiled(BLOCK=48, MODE=0) == ["parse", "refused"]  # not a power of two
 
-    assert compiled(1024) == ["finding"]  # says nothing of smaller ones
-    assert [compiled(block) for block in (128, 64, 256, 128)] == [
-        ["binary"], [], ["binary"], ["binary"]]
-    assert compiled(64, mode=1) == ["binary"]  # a choice is no size
-    assert compiled(48) == ["finding"]  # no power of two: the front end tells
+
+def test_a_block_that_does_not_fit_is_refused_without_its_code(steps):
+    compiled = steps("""
+@triton.jit
+def product_kernel(out_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(out_ptr + offs[:, None] * BLOCK + offs[None, :]).to(tl.float32)
+    tl.store(out_ptr + offs[:, None] * BLOCK + offs[None, :], tl.dot(x, x).to(tl.int32))
+""")
+
+    assert compiled(BLOCK=16) == ["build"]
+    assert compiled(BLOCK=64) == ["lower"]
+    assert compiled(BLOCK=512, warps=8) == ["lower", "refused"]  # 1 MiB for an operand
+    assert compiled(BLOCK=64, warps=64) == ["lower", "refused"]  # 2,048 threads
 
 
 @pytest.mark.parametrize(("effort", "forks"), [
@@ -427,7 +452,7 @@ def test_what_is_no_larger_than_what_compiled_is_only_read(tmp_path, monkeypatch
     ("uncompiled", ["worker", "executor"]),
 ])
 def test_two_compilers_share_what_is_not_alike_and_none_starts_in_vain(
-        graded, monkeypatch, effort, forks):
+        graded, uncached, monkeypatch, effort, forks):
     forked, asked = [], []
     fork, ask = Sandbox.fork, Processes.ask
     monkeypatch.setattr(Sandbox, "fork", lambda box, role, *limits: (
@@ -533,6 +558,10 @@ def test_host_code_that_chooses_by_the_gpu_finds_the_one_that_is_named(graded, t
 
 def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_good(
         graded, monkeypatch):
+    forked = []
+    fork = Sandbox.fork
+    monkeypatch.setattr(Sandbox, "fork", lambda box, role, *limits: (
+        forked.append(role), fork(box, role, *limits))[1])
     monkeypatch.setattr(session, "COMPILE_S", 2.0)
     text = with_body("""
         x = tl.load(x_ptr + offs, mask=mask)
@@ -549,7 +578,7 @@ def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_
     assert finding.code == "R02"
     assert "did not end within 2 s, the limit for the launches of one call." in finding.seen
     assert "unrolled" in finding.means
-    assert gate(report).seconds < 2 + 4  # the other three are not tried
+    assert forked.count("compiler") == 1  # the other three are not tried
     monkeypatch.undo()
     assert gate(graded(KERNEL)).verdict is Verdict.PASSED
 
@@ -672,9 +701,9 @@ def test_a_kernel_whose_variants_take_too_much_cpu_time_together_is_given_up(
         arguments = {"out_ptr": Argument("tensor", out), "BLOCK": Argument("int", block),
                      "MODE": Argument("int", 0)}
         recorded = Recording((out,), (Launch(kernel, (1, 1, 1), arguments, line=7),), (out,))
-        return compiled_of(handler.handle({
-            "op": "compile", "target": "h100", "whole": True, "recording": to_json(recorded)}, []),
-            recorded)
+        reply = handler.handle({"op": "compile", "target": "h100", "whole": True,
+                                "recording": to_json(recorded)}, [])
+        return compiled_of(reply["launches"], recorded)
 
     first, second, same, other = (compiled(*launch) for launch in (
         ("block_kernel", 64), ("block_kernel", 128), ("block_kernel", 64), ("other_kernel", 64)))

@@ -535,7 +535,7 @@ def test_an_error_of_ours_is_an_error_and_no_failure(graded):
 ])
 @pytest.mark.parametrize("effort", ["whole", "first"])
 def test_a_process_that_fails_to_load_the_file_is_an_error_and_no_failure(
-        graded, monkeypatch, loading, reply, effort):
+        graded, uncached, monkeypatch, loading, reply, effort):
     begin = Processes._begin
 
     def failing(self, child, request, fds, seconds, what, **more):

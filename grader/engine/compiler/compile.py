@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 from unittest import mock
 
 import torch
-from triton.backends.nvidia.compiler import CUDABackend
+from triton.backends.nvidia import compiler
 from triton.runtime.errors import OutOfResources
 
 from grader.engine.compiler.compile_errors import finding, heard
@@ -37,19 +37,11 @@ def address(dtype: str, offset: int) -> torch.Tensor:
 
 
 class _FarEnough(Exception):
-    """The front end accepted the kernel."""
+    """The compiler has done what was asked for; ``module`` is what it came to."""
 
-
-def takes(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
-          target: Target) -> None:
-    """Runs only the front end of the compiler, in a tenth of the time of ``build``.
-
-    Raises:
-        DoesNotCompile: the front end refuses the kernel.
-    """
-    with mock.patch.object(CUDABackend, "make_ttgir", side_effect=_FarEnough), \
-            suppress(_FarEnough):
-        build(kernel, arguments, options, target)
+    def __init__(self, module: Any = None) -> None:
+        super().__init__()
+        self.module = module
 
 
 def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
@@ -68,14 +60,60 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         DoesNotCompile: no GPU of this kind could run it.
         OSError: Triton's files or tools cannot be read, run or written.
     """
+    with _compiling(kernel, target):
+        compiled = _run(kernel, arguments, options)
+        metadata = compiled.metadata
+        _fits(metadata.shared, metadata.num_warps, metadata.num_ctas, target)
+        return compiled
+
+
+def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
+          target: Target) -> None:
+    """Runs all passes before LLVM and checks resources, in a third of the time of ``build``.
+
+    Raises:
+        DoesNotCompile: a pass refuses the kernel, or the target has too few resources.
+        OSError: as ``build`` raises it.
+    """
+    def stop(module: Any, context: object) -> None:
+        raise _FarEnough(module)
+
+    with _compiling(kernel, target), mock.patch.object(compiler.llvm, "to_module", stop):
+        try:
+            _run(kernel, arguments, options)
+        except _FarEnough as lowered:
+            attribute = lowered.module.get_int_attr
+            _fits(attribute("ttg.shared") or 0,
+                  attribute("ttg.total-num-warps") or attribute("ttg.num-warps") or 1,
+                  attribute("ttg.num-ctas") or 1, target)
+
+
+def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
+          target: Target) -> None:
+    """Runs the front end alone, in a tenth of the time of ``build``.
+
+    Raises:
+        DoesNotCompile: the front end refuses the kernel.
+        OSError: as ``build`` raises it.
+    """
+    with _compiling(kernel, target), suppress(_FarEnough), \
+            mock.patch.object(compiler.CUDABackend, "make_ttgir", side_effect=_FarEnough):
+        _run(kernel, arguments, options)
+
+
+def _run(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
     options = {"enable_fp_fusion": True, **options}  # without it, Triton 3.9 warns of its default
+    return kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **options)
+
+
+@contextmanager
+def _compiling(kernel: Any, target: Target) -> Iterator[None]:
+    """Has Triton compile for the target, and explains its refusals."""
     printed: list[str] = []
     try:
         with pretending(target), heard() as printed:
-            compiled = kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **options)
-            _fits(compiled.metadata, target)
-            return compiled
-    except (_FarEnough, OSError):
+            yield
+    except OSError:
         raise
     except Exception as error:
         raise DoesNotCompile(finding(error, "".join(printed), kernel, target)) from error
@@ -117,15 +155,14 @@ def _in_words(kind: Any, attribute: Any) -> str:
     return f"{kind}, {'an address ' * kind.startswith('*')}divisible by 16"
 
 
-def _fits(metadata: Any, target: Target) -> None:
+def _fits(shared: int, num_warps: int, num_ctas: int, target: Target) -> None:
     """Checks resources as the driver does before it loads code.
 
     Raises:
         OutOfResources: the target has too few.
     """
-    for needed, limit, resource in (
-            (metadata.shared, target.shared_per_program, "shared memory"),
-            (metadata.num_warps * WARP, _MOST_THREADS, "threads"),
-            (metadata.num_ctas, _MOST_CTAS, "thread blocks")):
+    for needed, limit, resource in ((shared, target.shared_per_program, "shared memory"),
+                                    (num_warps * WARP, _MOST_THREADS, "threads"),
+                                    (num_ctas, _MOST_CTAS, "thread blocks")):
         if needed > limit:
             raise OutOfResources(needed, limit, resource)

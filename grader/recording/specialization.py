@@ -1,0 +1,77 @@
+"""Specialization of a launch: the properties of its arguments that compiled code depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from grader.recording.model import Argument, Descriptor, Launch, View
+
+ALIGNED = 16  # bytes of an address, or a factor of an integer, that the compiler makes use of
+NUM_WARPS = 4  # of a program, where a launch names none
+SIZE = 8  # a constant from which on it is a size, not a choice among a few
+
+
+@dataclass(frozen=True)
+class Form:
+    """How launches of one kind differ: sizes, and what is known of other values.
+
+    ``sizes`` are the warps of a program and constants.
+    """
+
+    sizes: tuple[int, ...]
+    details: tuple[bool, ...]
+
+
+def specialization(launch: Launch, constants: Collection[str]) -> tuple[tuple[Any, ...], Form]:
+    """Returns the kind of a launch (types, options, constants that are not sizes) and its form.
+
+    Launches of equal kind and form share their code, as Triton specializes on types, on integers
+    that are 1 or multiples of 16, on aligned addresses, and on constants.
+
+    Args:
+        constants: names of the kernel's ``tl.constexpr`` parameters.
+    """
+    warps = launch.options.get("num_warps", NUM_WARPS)
+    kind: list[Any] = [launch.kernel, *sorted((name, value) for name, value in
+                                              launch.options.items() if name != "num_warps")]
+    sizes = [warps] if type(warps) is int else []
+    kind += [] if sizes else [repr(warps)]
+    details: list[bool] = []
+    for name, argument in launch.arguments.items():
+        kind.append(name)
+        if name not in constants:
+            _describe(argument, kind, details)
+        elif type(argument.value) is int and argument.value >= SIZE:
+            kind.append("size")
+            sizes.append(argument.value)
+        else:
+            kind.append((argument.kind, repr(argument)))
+    return tuple(kind), Form(tuple(sizes), tuple(details))
+
+
+def _describe(argument: Argument, kind: list[Any], details: list[bool]) -> None:
+    """Adds the type of an argument, and the properties of its value."""
+    value = argument.value
+    match value:
+        case View():
+            kind.append(value.dtype)
+            nbytes = getattr(torch, value.dtype).itemsize
+            details.append(value.offset * nbytes % ALIGNED == 0)
+        case Descriptor():
+            kind.append((value.base.dtype, *value.block_shape, value.padding,
+                         value.round_f32_to_tf32))
+        case tuple():
+            kind.append(("tuple", len(value), *argument.fields))
+            for item in value:
+                _describe(item, kind, details)
+        case int() if argument.kind == "int":
+            kind.append("i32" if -2**31 <= value < 2**31 else "i64" if value < 2**63 else "u64")
+            details += [value == 1, value % ALIGNED == 0]
+        case float():
+            kind.append("float")
+        case _:
+            kind.append((argument.kind, repr(value)))
