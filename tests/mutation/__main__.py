@@ -43,6 +43,8 @@ RESULTS = ROOT / "tests" / "benchmarks" / "results" / "mutation.json"
 LIMIT_S = {"nearest": 600.0, "package": 900.0, "default": 1800.0, "course": 5400.0}
 TIME_LIMIT = "time limit"  # in the place of a test's name
 LEAST = {"default": 0.85, "course": 0.97}  # shares of all defects
+# What a defect makes of compiled code is not kept for grades without it.
+_PYTEST = ["-x", "-q", "-p", "no:cacheprovider", "--no-cache", "-p", first_failure.__name__]
 _UNIT_AND_GRADING = ["-m", "not course"]  # a path that is named would run the course tier too
 
 
@@ -87,8 +89,7 @@ def failure(folder: Path, arguments: Sequence[str], limit_s: float) -> str:
     """
     with tempfile.TemporaryFile("w+") as output, tempfile.NamedTemporaryFile("r") as failures:
         process = subprocess.Popen(
-            [folder / ".venv" / "bin" / "python", "-m", "pytest", "-x", "-q", "-p",
-             "no:cacheprovider", "-p", first_failure.__name__, *arguments],
+            [folder / ".venv" / "bin" / "python", "-m", "pytest", *_PYTEST, *arguments],
             cwd=folder, stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
             env=os.environ | {first_failure.FILE: failures.name})
         try:
