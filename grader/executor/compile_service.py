@@ -28,7 +28,7 @@ from grader.recording import model
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Survey
 from grader.recording.model import Launch, Recording, View
-from grader.recording.specialization import Form, specialization
+from grader.recording.specialization import Form, is_size, specialization
 
 _LONGEST_LISTING = 20_000  # lines
 _ENOUGH = 2  # launches of a kind, no smaller than another one, that are lowered before it
@@ -47,6 +47,7 @@ class CompileHandler(KernelService):
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
         self._built: set[Any] = set()  # kinds of which a launch was compiled to the end
         self._lowered: dict[Any, list[Form]] = {}  # by kind
+        self._sizes: dict[str, set[str]] = {}  # constants that were sizes in a launch, by kernel
         self._spent: dict[str, _Spent] = {}  # by kernel
 
     def _compile(self, request: Json, fds: Sequence[int]) -> Json:
@@ -116,8 +117,11 @@ class CompileHandler(KernelService):
             kernel, bound = binder(self.kernels).bind(launch)
         except LaunchRefused as error:
             return {"finding": error.finding.to_json()}
-        kind, form = specialization(launch, {parameter.name for parameter in kernel.params
-                                             if parameter.is_constexpr})
+        constants = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
+        sizes = self._sizes.setdefault(launch.kernel, set())
+        sizes |= {name for name in constants & launch.arguments.keys()
+                  if is_size(launch.arguments[name])}
+        kind, form = specialization(launch, constants, sizes)
         kind = (target.name, *kind)
         answer = self._answers.get((kind, form))
         if answer is not None and (answer or not whole):

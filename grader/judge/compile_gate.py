@@ -10,6 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from grader.engine.compiler.targets import Target, find
+from grader.judge.draws import block_of
 from grader.processes.pool import Later
 from grader.processes.replies import Compiled, Stopped
 from grader.processes.session import Session
@@ -22,7 +23,7 @@ class _Begun(NamedTuple):
     case: str
     recording: Recording
     tuned: bool
-    compiled: Later[Compiled]
+    compiled: Later[Compiled] | None  # unless it has not begun
 
 
 def name_for(target: Target) -> str:
@@ -33,15 +34,15 @@ def name_for(target: Target) -> str:
 class Gate:
     """Has launches compiled while cases are judged, and reports the refusals in the end."""
 
-    def __init__(self, session: Session, target: Target, *, ahead: bool = True,
+    def __init__(self, session: Session, target: Target,
                  functions: Mapping[str, str] | None = None) -> None:
-        """Compiles nothing yet. Without ``ahead``, it does when the result is asked for.
+        """Compiles nothing before ``begin``.
 
         ``functions``: which one each case is about, where a suite has several.
         """
         self.target = target
         self.name = name_for(target)
-        self._ahead = ahead
+        self._ahead = False
         self._session = session
         self._functions = functions or {}
         self._begun: list[_Begun] = []
@@ -53,7 +54,7 @@ class Gate:
         return bool(self._begun) or self._stopped is not None
 
     def add(self, case: str, recording: Recording, configurations: int = 1) -> None:
-        """Queues the launches of a case; they are compiled as soon as those before them are.
+        """Queues the launches of a case; once begun, they are compiled after those before them.
 
         Args:
             configurations: those that an autotuner has to choose from. It passes over what does not
@@ -61,13 +62,25 @@ class Gate:
         """
         if not recording.launches or self._stopped is not None:
             return
-        try:
-            compiled = self._session.begin_compile(recording, self.target) if self._ahead else \
-                lambda: self._session.begin_compile(recording, self.target)()
-        except Stopped as stop:
-            self._stopped = stop.finding
-        else:
-            self._begun.append(_Begun(case, recording, configurations > 1, compiled))
+        self._begun.append(_Begun(case, recording, configurations > 1, None))
+        if self._ahead:
+            self.begin()
+
+    def begin(self) -> None:
+        """Begins to compile what is queued, and from now on all that is added.
+
+        Large blocks come first: next to one that compiles, a smaller one is only parsed.
+        """
+        self._ahead = True
+        for number, one in sorted(enumerate(self._begun),
+                                  key=lambda item: -(block_of(item[1].recording) or 0)):
+            if one.compiled is None and self._stopped is None:
+                try:
+                    compiled = self._session.begin_compile(one.recording, self.target)
+                except Stopped as stop:
+                    self._stopped = stop.finding
+                else:
+                    self._begun[number] = one._replace(compiled=compiled)
 
     def compiled(self, recording: Recording, target: str = "") -> Compiled:
         """Compiles the launches for the gate's own target, unless another is named.
@@ -154,8 +167,9 @@ class Gate:
         """
         too_large: list[tuple[str, Finding]] = []
         fits = False
+        self.begin()
         for number, begun in enumerate(self._begun):
-            if self._stopped is not None:
+            if self._stopped is not None or begun.compiled is None:
                 return
             kernels = dict.fromkeys(f"`{launch.kernel}`" for launch in begun.recording.launches)
             tell(f"{self.name}: {number} of {len(self._begun)} calls, {' and '.join(kernels)} next")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -94,6 +96,7 @@ class Context:
         self.suite = suite
         self.sandbox = sandbox
         self.effort = effort
+        self.values_first = values_first
         self.tell = tell
         self.draws = prepared if prepared and not seed and prepared.is_for(suite) else \
             Draws(suite.name, seed or "")
@@ -118,13 +121,12 @@ class Context:
             sandbox.expect("graphs")
         target = target or (detect.default_target(suite.least_capability) if uses_gpu else
                             targets.find())
-        compiles = effort == "whole" and not values_first  # everything, and at once
         self._session = Session(submitted, suite.entry, sandbox, oversized.limits(suite),
                                 target=target.name, values_first=values_first)
         self.parts = [(_remembering(part, self.draws), self._session.of(part, suite.calls))
                       for part in suite.parts]
-        self.gate = Gate(self._session, target, ahead=compiles,
-                         functions={case.name: case.about for case in suite.all_cases})
+        self.gate = Gate(self._session, target,
+                         {case.name: case.about for case in suite.all_cases})
 
     def __enter__(self) -> Self:
         return self
@@ -215,6 +217,21 @@ class Context:
         if key not in self._answers:
             self._answers[key] = self._session.begin_ask(call, inputs, self.suite.calls)()
         return self._answers[key]
+
+    def begin_code(self) -> None:
+        """Has launches compiled that are judged by their code, and with CPUs for it all others.
+
+        With two CPUs, which values keep busy, the gate's result begins the others.
+        """
+        for case in filter(oversized.waits_for_code, self.schedule.cases):
+            with suppress(Stopped):  # which the case itself reports
+                recording = self.session(case).record(self.outlines(case)).recording
+                if recording is not None and recording.launches:
+                    target = targets.find(case.limits.target) if case.limits and \
+                        case.limits.target else self.gate.target
+                    self.session(case).begin_compile(recording, target, whole=True)
+        if len(os.sched_getaffinity(0)) > 2:
+            self.gate.begin()
 
     def _begin_record(self, case: Case) -> Later[RecordedCall]:
         part, session = self._part(case)

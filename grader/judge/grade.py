@@ -16,7 +16,7 @@ from grader.diagnosis.case_contrast import Traits, Values, separation, values_of
 from grader.diagnosis.explain import explained, result_of, telling_cases
 from grader.engine.compiler.targets import Target
 from grader.gpu import detect
-from grader.judge import single_case
+from grader.judge import oversized, single_case
 from grader.judge.case import verdict
 from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
@@ -126,10 +126,15 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
     left = deque(ctx.schedule.cases)
     ctx = ctx.look_ahead(left)
     results: list[CaseResult] = []
+    compiles = False
     while left:
         cancellation.check()
         case, failed = left.popleft(), ctx.schedule.failed
         ctx.tell(case.name)
+        if not compiles and ctx.effort == "whole" and results and not failed and (
+                not ctx.values_first or oversized.waits_for_code(case)):
+            compiles = True
+            ctx.begin_code()
         results.append(verdict(case, ctx))
         if case.name not in ctx.forecasts:
             yield results[-1]  # otherwise reported after GPU timing

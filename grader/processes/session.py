@@ -17,8 +17,8 @@ from grader.finding import fault
 from grader.gpu import client
 from grader.gpu.client import NoGpu
 from grader.processes import replies
-from grader.processes.compile_cache import CompileCache
 from grader.processes.decoy_inputs import Drawn, decoys, difference
+from grader.processes.launch_cache import LaunchCache
 from grader.processes.pool import Later, Processes
 from grader.processes.replies import Answer, MemoryFile, Outcome, Run, Stopped, Timed, unusable
 from grader.recording import host_values, model
@@ -72,8 +72,8 @@ class Session(AbstractContextManager["Session"]):
 
         self.processes = Processes(submitted, sandbox, limits, target=target, compiled=compiled,
                                    values_first=values_first)
-        self._compiled = CompileCache(submitted.text,
-                                      disk=lambda: sandbox.isolation.landlock > 0)
+        self._kept = LaunchCache(submitted.text,
+                                 disk=lambda: sandbox.isolation.landlock > 0)
         self._function = Function(entry)
         self._drivers = ""  # the text of calls.py, for a function that is called by a driver
 
@@ -232,7 +232,7 @@ class Session(AbstractContextManager["Session"]):
             target: the GPU that they are compiled for.
             whole: give a binary for each launch; otherwise some may be read by the front end only.
         """
-        kept = [self._compiled.read(launch, target, whole=whole) for launch in recording.launches]
+        kept = [self._kept.read(launch, target, whole=whole) for launch in recording.launches]
         answers_left = iter(kept)
         missing = replace(recording, events=tuple(
             event for event in recording.events
@@ -253,7 +253,7 @@ class Session(AbstractContextManager["Session"]):
                 return replies.crashed(stop, missing, target.title)
             compiled = replies.compiled_of(answers, missing)  # first of all, it is checked
             for launch, answer in zip(missing.launches, answers, strict=True):
-                self._compiled.write(launch, target, answer)
+                self._kept.write(launch, target, answer)
             rest = iter(answers)
             return compiled if len(answers) == len(kept) else replies.compiled_of(
                 [next(rest) if one is None else one for one in kept], recording)
@@ -273,25 +273,32 @@ class Session(AbstractContextManager["Session"]):
         Args:
             resident: how many programs of each launch the target holds at the same time.
         """
+        without_values = not any(_has_values(value) for value in inputs)
+        if without_values and (kept := self._kept.read_surveys(recording, resident, target)):
+            return replies.Surveyed(kept)
+
         def begin() -> Later[dict[str, Any]]:
             with _packed(inputs) as arena:
                 request = {"op": "survey", "recording": to_json(recording), "l2_bytes": target.l2,
                            "layout": arena.layout(), "resident": list(resident)}
                 return self.processes.ask("executor", request, [arena.fd], SURVEY_S, "a kernel")
 
-        return _begun(begin, lambda reply: replies.surveyed_of(reply, recording))()
+        surveyed = _begun(begin, lambda reply: replies.surveyed_of(reply, recording))()
+        if without_values and not surveyed.findings:
+            self._kept.write_surveys(recording, resident, target, surveyed.surveys)
+        return surveyed
 
     def time(self, recording: Recording, surveys: Sequence[Survey | None],
              target: Target) -> replies.Times:
         """Predicts the time of the launches from their code and traffic."""
-        kept = self._compiled.read_times(recording, surveys, target)
+        kept = self._kept.read_times(recording, surveys, target)
         with suppress(Stopped, AttributeError, LookupError, TypeError):  # not a compiler's reply
             if kept is not None:
                 return replies.times_of(kept, recording)
 
         def read(reply: dict[str, Any]) -> replies.Times:
             times = replies.times_of(reply, recording)  # first of all, it is checked
-            self._compiled.write_times(recording, surveys, target, reply)
+            self._kept.write_times(recording, surveys, target, reply)
             return times
 
         return self._begin_compiler("time", recording, target, "timing a kernel", read,
@@ -424,6 +431,11 @@ def _is_stored(value: Any) -> bool:
     if isinstance(value, torch.Tensor):
         return value.device.type != "meta"
     return isinstance(value, SparseTensor)
+
+
+def _has_values(value: Any) -> bool:
+    """Whether a tensor has values, which differ from grade to grade."""
+    return bool(value.windows) if isinstance(value, SparseTensor) else _is_stored(value)
 
 
 def _arguments(inputs: Sequence[Any], stored: Sequence[View]) -> list[dict[str, Any]]:

@@ -26,7 +26,8 @@ class Form:
     details: tuple[bool, ...]
 
 
-def specialization(launch: Launch, constants: Collection[str]) -> tuple[tuple[Any, ...], Form]:
+def specialization(launch: Launch, constants: Collection[str],
+                   sizes: Collection[str] = ()) -> tuple[tuple[Any, ...], Form]:
     """Returns the kind of a launch (types, options, constants that are not sizes) and its form.
 
     Launches of equal kind and form share their code, as Triton specializes on types, on integers
@@ -34,23 +35,28 @@ def specialization(launch: Launch, constants: Collection[str]) -> tuple[tuple[An
 
     Args:
         constants: names of the kernel's ``tl.constexpr`` parameters.
+        sizes: those of them that are sizes, however small.
     """
     warps = launch.options.get("num_warps", NUM_WARPS)
     kind: list[Any] = [launch.kernel, *sorted((name, value) for name, value in
                                               launch.options.items() if name != "num_warps")]
-    sizes = [warps] if type(warps) is int else []
-    kind += [] if sizes else [repr(warps)]
+    numbers = [warps] if type(warps) is int else []
+    kind += [] if numbers else [repr(warps)]
     details: list[bool] = []
     for name, argument in launch.arguments.items():
         kind.append(name)
         if name not in constants:
             _describe(argument, kind, details)
-        elif type(argument.value) is int and argument.value >= SIZE:
+        elif is_size(argument) or (name in sizes and argument.kind == "int"):
             kind.append("size")
-            sizes.append(argument.value)
+            numbers.append(argument.value)
         else:
             kind.append((argument.kind, repr(argument)))
-    return tuple(kind), Form(tuple(sizes), tuple(details))
+    return tuple(kind), Form(tuple(numbers), tuple(details))
+
+
+def is_size(constant: Argument) -> bool:
+    return type(constant.value) is int and constant.value >= SIZE
 
 
 def _describe(argument: Argument, kind: list[Any], details: list[bool]) -> None:

@@ -81,13 +81,14 @@ class Zygote:
         There are no children yet, so SIGTERM may end it at once.
         """
         signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+        gc.disable()  # hardly anything that imports make is garbage
         if os.getppid() == self._judge:
             keep_memory()
             # What children run first: one that runs it once more has copies of the pages.
             handlers.call((*self._code.first, *self._code.warm))
             confinement.warm()
-            gc.collect()
             gc.freeze()  # no collector run in a child touches, and so copies, these pages
+            gc.enable()
             self._isolation = self._probe()
         signal.signal(signal.SIGTERM, _wake)
 

@@ -1,6 +1,7 @@
 """From a saved file to its verdict, on a warm sandbox, beside the same work in one process.
 
     python -m tests.benchmarks.grading [--json FILE] [--repeats 30] [--saves 50] [--only NAME ...]
+    python -m tests.benchmarks.grading --course [--gpu] [--json FILE] [--repeats 5] [--only ...]
 
 Times are milliseconds of ``grader.grade`` on the reference solution: fresh seeds, every check on,
 sandboxed processes forked for each grade, every launch replayed, until the last case is judged. "In
@@ -9,6 +10,8 @@ confinement and channels. The two take turns, one repeat each, so that noise hit
 compiler" is until the compile gate has spoken too, which runs beside the cases; what one kernel
 costs there is in tests.benchmarks.compiling. Then come the saves of ``tests.benchmarks.saves``, and
 what `watch` takes while it waits; ``--repeats 0`` or ``--saves 0`` leaves either part out.
+
+With ``--course``, the seconds of a learner instead: see ``tests.benchmarks.course``.
 
 Exits with 1 where a limit is missed: 150 ms for softmax with every fifth case, 100 ms more than in
 one process for any of them; from a save to its verdict 500 ms for a module of Track 1 and 250 ms
@@ -36,12 +39,14 @@ from typing import Any
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"  # before torch is imported: the work in one process is compared with one
 
+import torch  # noqa: E402
+
 import grader  # noqa: E402
 from grader import Sandbox, Verdict  # noqa: E402
 from grader.judge import oversized  # noqa: E402
 from grader.sandbox import Isolation, ResourceLimits, Role  # noqa: E402
 from grader.suite import Suite  # noqa: E402
-from tests.benchmarks import saves  # noqa: E402
+from tests.benchmarks import course, saves  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 WARM_MS = 150.0  # softmax, every fifth case
@@ -190,25 +195,51 @@ def measure(job: Job, sandbox: Sandbox, here: Any, repeats: int) -> Row:
 def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--json", type=Path, help="write the rows to this file")
-    options.add_argument("--repeats", type=int, default=30)
+    options.add_argument("--course", action="store_true", help="`grade` and `watch`, all modules")
+    options.add_argument("--gpu", action="store_true", help="with --course: `grade` with a GPU")
+    options.add_argument("--repeats", type=int)
     options.add_argument("--saves", type=int, default=50)
     options.add_argument("--only", nargs="+", default=[], metavar="NAME")
     chosen = options.parse_args()
-    rows = list(_grades(chosen.repeats, chosen.only)) if chosen.repeats else []
+    if chosen.course:
+        return _course(chosen.repeats or 5, chosen.only, chosen.json, gpu=chosen.gpu)
+    repeats = 30 if chosen.repeats is None else chosen.repeats
+    rows = list(_grades(repeats, chosen.only)) if repeats else []
     saved, waits = _saves(chosen.saves, chosen.only) if chosen.saves else ([], None)
     if chosen.json:
-        chosen.json.write_text(json.dumps({
-            "date": datetime.date.today().isoformat(),
-            "device": platform.machine(), "cores": os.cpu_count(),
-            "versions": {"python": platform.python_version(),
-                         **{name: version(name) for name in ("torch", "triton", "numpy")}},
-            "repeats": chosen.repeats,
-            "rows": [row.to_dict() for row in rows],
-            "saves": [row.to_dict() for row in saved],
-            "idle": waits.to_dict() if waits else None,
-        }, indent=1) + "\n")
+        _write(chosen.json, {
+            "repeats": repeats, "rows": [row.to_dict() for row in rows],
+            "saves": [row.to_dict() for row in saved], "idle": waits.to_dict() if waits else None})
     done = [*rows, *saved, *([waits] if waits else [])]
     return 0 if done and all(one.ok for one in done) else 1
+
+
+def _write(path: Path, results: Mapping[str, Any]) -> None:
+    """Writes results with the machine, the versions and the date."""
+    path.write_text(json.dumps({
+        "date": datetime.date.today().isoformat(),
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else
+        platform.machine(), "cores": os.cpu_count(),
+        "versions": {"python": platform.python_version(),
+                     **{name: version(name) for name in ("torch", "triton", "numpy")}},
+        **results}, indent=1) + "\n")
+
+
+def _course(repeats: int, only: Sequence[str], path: Path | None, *, gpu: bool) -> int:
+    """Measures and prints the seconds of a learner, module by module."""
+    importing = course.import_s()
+    columns = course.GPU_COLUMNS if gpu else course.COLUMNS
+    print(f"import of torch and triton: {importing:.2f} s; times in seconds\n"
+          f"{'':20}{''.join(f'{name:>15}' for name in columns)} {'memory':>10}")
+    rows: list[course.Row | course.GpuRow] = []
+    for row in course.gpu_rows(repeats, only) if gpu else course.rows(repeats, only):
+        rows.append(row)
+        times = "".join(f"{getattr(row, name):15.2f}" for name in columns)
+        print(f"{row.module:20}{times} {row.memory / 1e6:7.0f} MB", flush=True)
+        if path:  # a run that is cut off leaves what it has
+            _write(path, {"repeats": repeats, "import": importing,
+                          "rows": [one.to_dict() for one in rows]})
+    return 0
 
 
 def _grades(repeats: int, only: Sequence[str]) -> Iterator[Row]:

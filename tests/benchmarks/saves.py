@@ -108,8 +108,8 @@ class Watching:
             if said["event"] in wanted:
                 return at, said
 
-    def save(self, text: str, *, right: bool) -> float:
-        """Seconds from a save to the verdict on it.
+    def save(self, text: str, *, right: bool) -> tuple[float, float]:
+        """Saves kernel.py; seconds until its values are judged, and until all of it is.
 
         Raises:
             RuntimeError: the verdict is the wrong one.
@@ -129,7 +129,7 @@ class Watching:
                 if (said["report"]["verdict"] == "PASSED") is not right:
                     raise RuntimeError(f"{self.kernel}: {said['report']['verdict']}")
                 time.sleep(PAUSE_S)
-                return known - saved
+                return known - saved, at - saved
 
     def _asks_compiler(self, said: dict[str, Any]) -> bool:
         judging = said.get("judging", "").partition(": waiting")[0]
@@ -153,7 +153,7 @@ def measure(module: Module, folder: Path, saves: int) -> Row:
         for number in range(saves):  # no content twice: then there is nothing to grade
             make, took = kinds[number % len(kinds)]
             right = make is kinds[-1][0]
-            took.append(watch.save(f"{make()}\n# save {number}\n", right=right) * 1e3)
+            took.append(watch.save(f"{make()}\n# save {number}\n", right=right)[0] * 1e3)
     every = [ms for _, took in kinds for ms in took]
     return Row(module.slug, saves, statistics.median(every), statistics.quantiles(every, n=5)[-1],
                *(statistics.median(took) for _, took in kinds),
@@ -172,8 +172,8 @@ def rows(folder: Path, saves: int, only: tuple[str, ...] = ()) -> Iterator[Row]:
 @contextmanager
 def watching(module: Module, folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     """`watch` on the module in a new workspace; JSON goes to a pipe."""
-    environment = _environment(folder)
-    _tritonlab("start", module.id, folder=folder, environment=environment)
+    environment = environment_in(folder)
+    tritonlab("start", module.id, folder=folder, environment=environment)
     with subprocess.Popen(
             [sys.executable, "-m", "tritonlab", "watch", module.id, "--json", "--no-gpu", *options],
             cwd=folder, env=environment, text=True, stdin=subprocess.DEVNULL,
@@ -187,8 +187,8 @@ def watching(module: Module, folder: Path, *options: str) -> Iterator[subprocess
 def idle(folder: Path) -> Idle:
     """What `watch` takes in a terminal while nothing is saved, its warm processes included."""
     module = next(one for one in course.load().modules if one.slug == "softmax")
-    environment = _environment(folder)
-    _tritonlab("start", module.id, folder=folder, environment=environment)
+    environment = environment_in(folder)
+    tritonlab("start", module.id, folder=folder, environment=environment)
     ours, theirs = pty.openpty()
     with subprocess.Popen([sys.executable, "-m", "tritonlab", "watch", module.id, "--no-gpu"],
                           cwd=folder, env=environment | {"TERM": "xterm"}, stdin=theirs,
@@ -199,21 +199,24 @@ def idle(folder: Path) -> Idle:
             time.sleep(SETTLE_S)
             before = _cpu_s(process.pid)
             time.sleep(WATCHED_S)
-            return Idle((_cpu_s(process.pid) - before) / WATCHED_S, _memory(process.pid))
+            return Idle((_cpu_s(process.pid) - before) / WATCHED_S, memory(process.pid))
         finally:
             process.terminate()
 
 
-def _tritonlab(*words: str, folder: Path, environment: dict[str, str]) -> None:
+def tritonlab(*words: str, folder: Path, environment: dict[str, str]) -> None:
     subprocess.run([sys.executable, "-m", "tritonlab", *words], cwd=folder, env=environment,
                    check=True, stdout=subprocess.DEVNULL)
 
 
-def _environment(folder: Path) -> dict[str, str]:
+def environment_in(folder: Path) -> dict[str, str]:
     """Without what belongs to another workspace; ours lies in ``folder``."""
     return {name: value for name, value in os.environ.items()
             if not name.startswith("TRITONLAB_")} | {
-        "PYTHONPATH": str(Path(__file__).parents[2]), "TRITONLAB_WORKSPACE": str(folder)}
+        "PYTHONPATH": os.pathsep.join(
+            [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]),
+        "TRITONLAB_WORKSPACE": str(folder),
+        "TRITONLAB_CACHE": str(folder / "cache")}
 
 
 def _empty(terminal: int) -> None:
@@ -225,26 +228,26 @@ def _empty(terminal: int) -> None:
         os.close(terminal)
 
 
-def _family(pid: int) -> list[int]:
+def family(pid: int) -> list[int]:
     return [pid, *processes.descendants(pid)]
 
 
 def _cpu_s(pid: int) -> float:
     """Seconds of processor time of a process and of all below it that live."""
     total = 0
-    for member in _family(pid):
+    for member in family(pid):
         fields = Path(f"/proc/{member}/stat").read_text().rpartition(")")[2].split()
         total += int(fields[11]) + int(fields[12])
     return total * _TICK_S
 
 
-def _memory(pid: int) -> int:
+def memory(pid: int) -> int:
     """Bytes of a process and of all below it; what several share counts once.
 
     Pages of files are left out: they can be dropped, and other programs have the same libraries.
     """
     total = 0
-    for member in _family(pid):
+    for member in family(pid):
         lines = Path(f"/proc/{member}/smaps_rollup").read_text().splitlines()
         total += sum(int(line.split()[1]) * 1024 for line in lines
                      if line.startswith(("Pss_Anon:", "Pss_Shmem:")))

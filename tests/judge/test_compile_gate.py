@@ -427,6 +427,7 @@ def test_what_is_no_larger_than_what_was_lowered_is_only_read(steps, monkeypatch
     assert compiled(BLOCK=1024, MODE=0) == ["refused"]  # says nothing of smaller ones
     assert [compiled(BLOCK=block, MODE=0) for block in (128, 64, 256, 128)] == [
         ["build"], ["parse"], ["lower"], []]
+    assert compiled(BLOCK=4, MODE=0) == ["parse"]  # a size, as the others of its name
     assert compiled(BLOCK=128, MODE=0, warps=8) == ["lower"]  # more warps need more
     assert compiled(BLOCK=64, MODE=1) == ["build"]  # a choice is not a size
     assert compiled(BLOCK=48, MODE=0) == ["parse", "refused"]  # not a power of two
@@ -607,7 +608,7 @@ def test_a_fault_of_the_graders_own_is_an_error_and_never_the_learners(monkeypat
         raise RuntimeError("the grader's own code failed")
 
     made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: broken), targets.find())
-    made.add("a case", SimpleNamespace(launches=[SimpleNamespace(kernel="f")]))
+    made.add("a case", SimpleNamespace(launches=[Launch("f", (1, 1, 1), {})]))
 
     result = made.result()
 
@@ -659,25 +660,24 @@ def test_a_module_that_the_file_does_not_import_is_not_there(graded, imports, wo
         assert "nothing imports the module `triton.language.extra.libdevice`" in found[0].seen
 
 
-@pytest.mark.parametrize(("whole", "compiled", "says"), [
+@pytest.mark.parametrize(("whole", "awaited", "says"), [
     (True, 3, "No. Seen in the case 'one' and 1 other."),
     (False, 1, "No. Seen in the case 'one'.")])
-def test_what_does_not_compile_is_told_of_all_cases_or_of_the_first_alone(whole, compiled, says):
-    begun = []
+def test_what_does_not_compile_is_told_of_all_cases_or_of_the_first_alone(whole, awaited, says):
+    waited = []
 
     def begin_compile(recording, target):
-        begun.append(recording)
         refused = [Finding("L05", "No.")] if recording.refused else []
-        return lambda: SimpleNamespace(findings=refused)
+        return lambda: (waited.append(recording), SimpleNamespace(findings=refused))[1]
 
-    made = Gate(SimpleNamespace(begin_compile=begin_compile), targets.find(), ahead=False)
+    made = Gate(SimpleNamespace(begin_compile=begin_compile), targets.find())
     for name, refused in (("one", True), ("two", False), ("three", True)):
         made.add(name, SimpleNamespace(
-            launches=[SimpleNamespace(kernel="f")], refused=refused))
+            launches=[Launch("f", (1, 1, 1), {})], refused=refused))
 
     (finding,) = made.result(whole=whole).findings
 
-    assert (len(begun), finding.seen) == (compiled, says)
+    assert (len(waited), finding.seen) == (awaited, says)
 
 
 @pytest.mark.parametrize(("slow_s", "all_s", "given_up"), [
@@ -716,11 +716,28 @@ def test_a_kernel_whose_variants_take_too_much_cpu_time_together_is_given_up(
         assert (second.findings[0].line, "num_warps" in second.findings[0].means) == (7, True)
 
 
+def test_the_largest_blocks_are_compiled_first_and_refused_in_the_order_of_the_cases():
+    begun = []
+
+    def begin_compile(recording, target):
+        begun.append(recording.name)
+        return lambda: SimpleNamespace(findings=[Finding("L05", recording.name)])
+
+    gate = Gate(SimpleNamespace(begin_compile=begin_compile), targets.find())
+    for name, block in (("small", 64), ("large", 1024), ("middle", 256)):
+        launch = Launch("f", (1, 1, 1), {"BLOCK": Argument("int", block)})
+        gate.add(name, SimpleNamespace(launches=[launch], name=name))
+    (finding,) = gate.result().findings
+
+    assert begun == ["large", "middle", "small"]
+    assert finding.seen.startswith("small")
+
+
 def test_what_is_waited_for_is_told_before_each_call():
     made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: lambda: SimpleNamespace(
         findings=[])), targets.find())
     for name in ("one", "two"):
-        made.add(name, SimpleNamespace(launches=[SimpleNamespace(kernel="sum_kernel")]))
+        made.add(name, SimpleNamespace(launches=[Launch("sum_kernel", (1, 1, 1), {})]))
     told = []
 
     made.result(tell=told.append)

@@ -52,12 +52,13 @@ def grade(
 
     if pending:
         return _grade_pending(as_json, plain, not gpu, exercise, module_id, case, seed, target)
-    the_course = course.load()
-    submission = resolve(the_course, exercise, module_id)
-    module = submission.module
-    with progress_on(plain or as_json) as progress:
-        report = grading.grade(submission, only=case, seed=seed, target=target, gpu=gpu,
-                               on_event=progress)
+    with grading.start_sandbox() as sandbox:  # which takes longest, and warms up beside the rest
+        the_course = course.load()
+        submission = resolve(the_course, exercise, module_id)
+        module = submission.module
+        with progress_on(plain or as_json) as progress:
+            report = grading.grade(submission, only=case, seed=seed, target=target, gpu=gpu,
+                                   on_event=progress, sandbox=sandbox)
     result = grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)

@@ -13,7 +13,7 @@ import pytest
 import grader
 from grader import Verdict
 from grader.processes import cache
-from grader.processes.session import Session
+from grader.processes.pool import Processes
 from tests.judge.test_grade import KERNEL, SUITE
 
 RIGHT = replace(SUITE, cases=[case for case in SUITE.cases if case.name != "every other element"])
@@ -51,17 +51,17 @@ def before(graded_once) -> list[object]:
 
 
 @pytest.fixture
-def compiled(monkeypatch) -> list[int]:
-    """The number of launches in each request to a compiler."""
-    asked: list[int] = []
-    begin = Session._begin_compiler
+def asked(monkeypatch) -> list[str]:
+    """The requests whose answers are kept."""
+    asked: list[str] = []
+    ask = Processes.ask
 
-    def counted(self, op, recording, *args, **more):
-        if op in ("compile", "time"):
-            asked.append(len(recording.launches))
-        return begin(self, op, recording, *args, **more)
+    def noted(self, role, request, *args, **more):
+        if request["op"] in ("compile", "survey", "time"):
+            asked.append(request["op"])
+        return ask(self, role, request, *args, **more)
 
-    monkeypatch.setattr(Session, "_begin_compiler", counted)
+    monkeypatch.setattr(Processes, "ask", noted)
     return asked
 
 
@@ -79,11 +79,11 @@ def shown(report: grader.Report) -> list[object]:
     return [(one.name, one.verdict, one.findings, one.facts) for one in report.results]
 
 
-def test_a_grade_fills_the_cache_and_the_next_compiles_nothing(filled, before, compiled, grade):
+def test_a_grade_fills_the_cache_and_the_next_compiles_nothing(filled, before, asked, grade):
     report = grade()
 
     assert any(filled.iterdir())
-    assert compiled == []
+    assert asked == []
     assert shown(report) == before
 
 
@@ -91,22 +91,22 @@ def test_a_grade_fills_the_cache_and_the_next_compiles_nothing(filled, before, c
     ("    tl.store(", "    # stores\n\n    tl.store("),
     ("    out = ", "    size = x.numel()\n    assert size >= 0\n    out = "),
 ], ids=["comment", "host code"])
-def test_comments_and_host_code_compile_nothing(filled, compiled, grade, old, new):
+def test_comments_and_host_code_compile_nothing(filled, asked, grade, old, new):
     assert old in KERNEL
 
     report = grade(KERNEL.replace(old, new))
 
-    assert (report.verdict, compiled) == (Verdict.PASSED, [])
+    assert (report.verdict, asked) == (Verdict.PASSED, [])
 
 
-def test_another_kernel_is_compiled(filled, compiled, grade):
+def test_another_kernel_is_compiled(filled, asked, grade):
     report = grade(KERNEL.replace("x * 2", "2 * x"))
 
     assert report.verdict is Verdict.PASSED
-    assert compiled
+    assert {*asked} == {"compile", "survey", "time"}
 
 
-def test_a_refusal_is_not_kept(entries, compiled, grade):
+def test_a_refusal_is_not_kept(entries, asked, grade):
     wrong = KERNEL.replace("x * 2", "tl.reshape(x * 2, (3,))")
 
     first, second = grade(wrong), grade(wrong)
@@ -116,14 +116,14 @@ def test_a_refusal_is_not_kept(entries, compiled, grade):
     assert not any("finding" in path.read_text() for path in entries.glob("*"))
 
 
-def test_without_landlock_nothing_is_kept(entries, tmp_path, compiled):
+def test_without_landlock_nothing_is_kept(entries, tmp_path, asked):
     path = tmp_path / "kernel.py"
     path.write_text(KERNEL)
     with grader.Sandbox(without=("landlock",)) as box:
         assert grader.grade(path, RIGHT, sandbox=box).verdict is Verdict.PASSED
 
     assert not entries.exists()
-    assert compiled
+    assert {*asked} == {"compile", "survey", "time"}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -154,7 +154,8 @@ def test_damaged_entries_change_no_verdict(filled, before, grade, damage):
 
 @pytest.mark.parametrize("change", [
     lambda answer: {"binary": {}}, lambda answer: {"binary": None}, lambda answer: [],
-    lambda answer: {"binary": {**answer.get("binary", {}), "registers": -1}},
+    lambda answer: {"binary": {**answer.get("binary", {}), "registers": -1}}
+    if isinstance(answer, dict) else [{**one, "programs": -1} for one in answer],
     lambda answer: {"finding": {"code": "L05"}}, lambda answer: {"launches": "all"},
 ], ids=["no fields", "null", "list", "negative", "refusal", "other fields"])
 def test_what_is_not_an_answer_of_the_compiler_is_not_used(filled, before, grade, change):

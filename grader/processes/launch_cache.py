@@ -1,4 +1,4 @@
-"""Compiled code of launches, kept between grades by all that the code depends on."""
+"""Code, traffic and predicted times of launches, kept by all that they depend on."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -17,13 +18,13 @@ from grader.engine.compiler.targets import Target
 from grader.processes.cache import Cache, sources_sha256
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Survey
-from grader.recording.model import Launch, Recording
+from grader.recording.model import Alloc, Launch, Recording, to_json
 from grader.recording.specialization import specialization
 from grader.submission.kernel_digest import KernelCode, kernel_code
 
 Json = dict[str, Any]
 
-_PACKAGES = ("engine/compiler", "executor", "recording")  # whose code makes the answers
+_PACKAGES = ("engine", "executor", "recording")  # whose code makes the answers
 _WITH_LINES = ("accesses", "products", "loop_shuffles")  # rows of a binary that begin with a line
 
 
@@ -33,11 +34,11 @@ class _Entry:
     code: KernelCode
 
 
-class CompileCache:
-    """What the compiler answered about the launches of one file, and of files like it.
+class LaunchCache:
+    """Answers about the launches of one file, kept for the next grade of the same kernels.
 
-    Only the judge writes it, from answers of the sandboxed compiler. Refusals are not kept: the
-    compiler words them anew, with the lines and the code of this very file.
+    Only the judge writes them, from replies of the sandboxed compiler and executor. Refusals and
+    faults are not kept: they are worded anew, with the lines and the code of this very file.
     """
 
     def __init__(self, text: str, *, disk: Callable[[], bool]) -> None:
@@ -83,6 +84,32 @@ class CompileCache:
         except KeyError:  # a line that holds no code of the kernel
             return
 
+    def read_surveys(self, recording: Recording, resident: Sequence[int],
+                     target: Target) -> tuple[Survey, ...] | None:
+        """Returns the surveys of launches on inputs without values; None where they are not kept.
+
+        Args:
+            resident: how many programs of each launch the target holds at the same time.
+        """
+        key, entries = self._survey_key(recording, resident, target)
+        kept = self._cache.read(key) if key else None
+        try:
+            return kept and tuple(
+                _renumbered(Survey.from_dict(one), entry.code.lines.__getitem__)
+                for one, entry in zip(kept, entries, strict=True))
+        except (LookupError, TypeError, ValueError):  # not surveys
+            return None
+
+    def write_surveys(self, recording: Recording, resident: Sequence[int], target: Target,
+                      surveys: Sequence[Survey | None]) -> None:
+        """Keeps surveys, if every launch has one."""
+        key, entries = self._survey_key(recording, resident, target)
+        with suppress(ValueError):  # an access on a line that holds no code of the kernel
+            if key and None not in surveys:
+                self._cache.write(key, [
+                    _renumbered(survey, entry.code.lines.index).to_dict()
+                    for survey, entry in zip(surveys, entries, strict=True) if survey])
+
     def read_times(self, recording: Recording, surveys: Sequence[Survey | None],
                    target: Target) -> Any:
         """Returns the compiler's reply about the time of launches with this traffic; else None."""
@@ -98,17 +125,29 @@ class CompileCache:
     def _times_key(self, recording: Recording, surveys: Sequence[Survey | None],
                    target: Target) -> str:
         """The key of a prediction; empty where it must not be kept."""
-        parts = []
-        for launch, survey in zip(recording.launches, surveys, strict=True):
-            entry = self._entry(launch, target)
-            if entry is None or (survey and not _lines(survey) <= {*entry.code.lines}):
-                return ""
-            index = entry.code.lines.index
-            parts.append([entry.key, survey and replace(
-                survey, traffic=tuple(structs.replace(row, line=row.line and index(row.line))
-                                      for row in survey.traffic),
-                executions={index(line): n for line, n in survey.executions.items()}).to_dict()])
-        return _sha256("times", parts)
+        entries = self._entries(recording, target)
+        try:
+            traffic = [survey and _renumbered(survey, entry.code.lines.index).to_dict()
+                       for survey, entry in zip(surveys, entries, strict=True)]
+        except ValueError:  # no entries, or a line that holds no code of the kernel
+            return ""
+        return _sha256("times", [entry.key for entry in entries], traffic)
+
+    def _survey_key(self, recording: Recording, resident: Sequence[int],
+                    target: Target) -> tuple[str, list[_Entry]]:
+        """The key of surveys, which is empty where they must not be kept."""
+        entries = self._entries(recording, target)
+        if not entries:
+            return "", []
+        events = tuple(event if isinstance(event, Alloc) else replace(event, line=None)
+                       for event in recording.events)  # which are lines of host code
+        return _sha256("survey", [entry.key for entry in entries], list(resident),
+                       to_json(replace(recording, events=events))), entries
+
+    def _entries(self, recording: Recording, target: Target) -> list[_Entry]:
+        """The entries of all launches; none where one must not be kept."""
+        entries = [self._entry(launch, target) for launch in recording.launches]
+        return [] if None in entries else [entry for entry in entries if entry]
 
     def _entry(self, launch: Launch, target: Target) -> _Entry | None:
         """The key of a launch; None where it cannot be named or must not be kept."""
@@ -132,8 +171,16 @@ def _functions(arguments: Any) -> list[str]:
     return names
 
 
-def _lines(survey: Survey) -> set[int]:
-    return {*filter(None, (row.line for row in survey.traffic)), *survey.executions}
+def _renumbered(survey: Survey, place: Callable[[int], int]) -> Survey:
+    """The survey with each line replaced.
+
+    Raises:
+        LookupError, ValueError: there is no other for one.
+    """
+    return replace(
+        survey, traffic=tuple(structs.replace(row, line=None if row.line is None else
+                                              place(row.line)) for row in survey.traffic),
+        executions={place(line): count for line, count in survey.executions.items()})
 
 
 def _moved(answer: Json, place: Callable[[int], int]) -> Json:
@@ -146,7 +193,8 @@ def _moved(answer: Json, place: Callable[[int], int]) -> Json:
         return {}
     binary = dict(answer["binary"])
     for name in _WITH_LINES:
-        binary[name] = [[line and place(line), *rest] for line, *rest in binary[name]]
+        binary[name] = [[None if line is None else place(line), *rest]
+                        for line, *rest in binary[name]]
     return {"binary": binary}
 
 
