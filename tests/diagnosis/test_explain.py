@@ -19,13 +19,16 @@ import grader.suite.spec
 from grader import Finding, Verdict
 from grader.diagnosis import codes, messages
 from grader.diagnosis.case_contrast import Traits, Values, separation, traits_of, values_of
-from grader.diagnosis.controlled_reruns import undefined_or_ordered
+from grader.diagnosis.controlled_reruns import name_the_cause, undefined_or_ordered
+from grader.diagnosis.difference import NEARLY, Difference, effect
 from grader.diagnosis.explain import explained, result_of
+from grader.diagnosis.source_lines import located
 from grader.diagnosis.wrong_value_patterns import likeness
 from grader.diagnosis.wrong_value_regions import Tiling, place
 from grader.finding import MemoryAccess, fault
 from grader.judge.contract import broken_contract, wrong_places_follow
 from grader.processes.replies import Run
+from grader.recording.launch_stats import LaunchFacts, Traffic
 from grader.recording.model import Launch, Recording
 from grader.submission import source
 from grader.submission.dataflow import lines_behind
@@ -99,6 +102,9 @@ def test_the_places_to_look_at_are_those_of_mistakes_that_are_still_possible():
     assert none.todos == (ord("m"),)  # where none is possible, all are named
     telling = codes.explain(WRONG, [MASK, mutant("s", sign=ONE)], {}, frozenset({"even"}))
     assert telling.todos == (ord("m"),)  # or those whose sign is there
+    passing = codes.explain(WRONG, [MASK, replace(FORMULA, wrong=("odd", "late"))], {},
+                            frozenset({"odd"}), frozenset({"late"}))
+    assert passing.todos == (ord("m"),)  # the other one fails a case that passed
 
 
 def test_the_place_of_the_line_comes_first_among_those_of_a_mistake():
@@ -258,7 +264,7 @@ def test_what_separates_the_cases_is_told_only_where_it_does_so_exactly(name):
     exception = replace(passed[0], **also)
 
     assert separation(failed, passed) == says
-    assert says not in separation(failed, [*passed, exception])
+    assert says.partition(";")[0] not in separation(failed, [*passed, exception])
     assert separation(failed[:1], passed) == separation(failed, passed[:1]) == ""
 
 
@@ -941,6 +947,44 @@ def kernel(x_ptr, m):
 """
 
     assert means in codes.explain(Finding(code, "It strayed", line=7), [], {}, text=text).means
+
+
+@pytest.mark.parametrize(("code", "change", "cause"), [
+    ("N01", torch.Tensor.float, "N04"), ("N01", None, "N01"),
+    ("M02", torch.Tensor.contiguous, "M08"), ("M02", None, "M02")])
+def test_precision_and_layout_are_causes_only_where_the_function_is_right_without(
+        code, change, cause):
+    given = torch.ones(4, 6, dtype=torch.float16)[:, ::2]
+    remedy = change and change(given)
+
+    [finding] = name_the_cause([given], [Finding(code, "4 are wrong.")], lambda inputs: (
+        remedy is not None and (inputs[0].dtype, inputs[0].stride()) == (
+            remedy.dtype, remedy.stride())))
+
+    assert finding.code == cause
+
+
+@pytest.mark.parametrize(("line", "named"), [(5, 5), (6, None)], ids=["one line", "two lines"])
+def test_a_line_is_named_only_where_it_is_the_only_one(line, named):
+    text = ("import triton\nimport triton.language as tl\n@triton.jit\ndef k(x_ptr, mask):\n"
+            "    x = tl.load(x_ptr, mask)\n    y = tl.load(x_ptr, mask)\n")
+    facts = [LaunchFacts("k", 1, 0, 64, 0, None, 0, 2, 0, tuple(
+        Traffic(number, "load", "x_ptr", 8, 32, 1, 1, 1) for number in range(5, line + 1)))]
+
+    [finding] = located([Finding("M06", "garbage")], text, Recording((), (), ()), facts)
+
+    assert finding.line == named
+
+
+@pytest.mark.parametrize(("kind", "ratio", "is_explained"), [
+    ("values", NEARLY, True), ("values", NEARLY + 1, False), ("values", 1.0, False),
+    ("nonfinite", 2.0, False)])
+def test_only_what_is_nearly_right_on_a_gpu_is_put_down_to_its_instructions(
+        kind, ratio, is_explained):
+    tensors = (torch.tensor([True]), torch.tensor([1.5]), torch.tensor([1.0]).double())
+    difference = Difference(kind, 1, 1, (0,), 1.5, 1.0, ratio, tensors)
+
+    assert ("fuses products" in effect(Finding("N01", ""), difference)) is is_explained
 
 
 def test_findings_in_equal_circumstances_count_once():

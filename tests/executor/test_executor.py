@@ -347,6 +347,16 @@ def test_what_is_changed_in_place_is_the_view_and_nothing_beside_it(
         assert torch.equal(result, torch.ones(3))
 
 
+def test_storing_what_was_there_counts_as_a_change_beside_the_view(tmp_path: Path) -> None:
+    session = Session(tmp_path, COPY, torch.ones(8), torch.randn(14))
+    whole = View(1, "float32", (14,), (1,), 0)
+    session.launch("copy_kernel", 1, x_ptr=whole, out_ptr=whole, n=14, BLOCK=16)
+
+    reply, _ = session.run(View(1, "float32", (3,), (2,), 6), in_place=True)
+
+    assert list(seen(reply)) == ["M07"]
+
+
 @pytest.mark.parametrize(("target", "codes"), [
     (View(1, "float32", (4,), (2,), 0), []), (View(1, "float32", (8,), (1,), 0), ["M07"]),
     (View(0, "float32", (8,), (1,), 0), ["M07"]),
@@ -525,8 +535,8 @@ def tma_kernel(x_desc, y_desc, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
 
 
 @triton.jit
-def pad_kernel(x_desc, y_ptr, M: tl.constexpr, N: tl.constexpr):
-    x = x_desc.load([0, 0])
+def pad_kernel(x_desc, y_ptr, M: tl.constexpr, N: tl.constexpr, ROW: tl.constexpr = 0):
+    x = x_desc.load([ROW, 0])
     tl.store(y_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :], x)
 """
 
@@ -584,18 +594,21 @@ def test_tiles_of_a_matrix_product_come_by_descriptors(tmp_path: Path) -> None:
     torch.testing.assert_close(result, a @ b)
 
 
+@pytest.mark.parametrize("row", [0, -2], ids=["after", "before and after"])
 @pytest.mark.parametrize("padding", ["zero", "nan"])
-def test_outside_of_its_shape_a_descriptor_gives_its_padding(tmp_path: Path, padding: str) -> None:
+def test_outside_of_its_shape_a_descriptor_gives_its_padding(
+    tmp_path: Path, padding: str, row: int
+) -> None:
     x = torch.randn(3, 4)
     session = Session(tmp_path, TMA, x)
     out = session.alloc(4, 8)
     session.launch("pad_kernel", 1, x_desc=whole(session.inputs[0], 4, 8, padding=padding),
-                   y_ptr=out, M=4, N=8)
+                   y_ptr=out, M=4, N=8, ROW=row)
 
     reply, (result,) = session.run(out)
 
     expected = torch.full((4, 8), 0.0 if padding == "zero" else float("nan"))
-    expected[:3, :4] = x
+    expected[-row:3 - row, :4] = x[:4 + row]
     assert reply["findings"] == []
     assert torch.equal(result.nan_to_num(7), expected.nan_to_num(7))
 
@@ -667,8 +680,8 @@ def test_a_storage_is_watched_by_the_element_of_its_descriptor(tmp_path: Path) -
 
 
 def test_a_constexpr_is_no_descriptor(tmp_path: Path) -> None:
-    session = Session(tmp_path, TMA.replace("N: tl.constexpr):\n    x =", "N: tl.constexpr, "
-                                            "extra: tl.constexpr):\n    x ="), torch.zeros(4, 8))
+    session = Session(tmp_path, TMA.replace("N: tl.constexpr, ROW", "N: tl.constexpr, "
+                                            "extra: tl.constexpr, ROW"), torch.zeros(4, 8))
     x = session.inputs[0]
     session.launch("pad_kernel", 1, x_desc=whole(x, 4, 8), y_ptr=x, M=4, N=8,
                    extra=(whole(x, 4, 8),))
@@ -1152,6 +1165,7 @@ REFUSED = {
     "a plain function": ("y = host(n)", "def host(x):\n    return x\n",
                          "calls `host`, a plain Python function"),
     "a module through Triton": ("tl.core.os.system('x')", "", "calls `tl.core.os.system`"),
+    "a private kernel of Triton": ("y = tl.standard._sum_combine(n, n)", "", "which Triton"),
     "a private name of Triton": ("y = tl.core._unwrap_if_constexpr(n)", "", "which Triton"),
     "the runtime": ("y = triton.runtime.driver", "", "uses `triton.runtime.driver`"),
     "a name that Triton has not": ("y = tl.tanh(n)", "", "calls `tl.tanh`, which Triton"),
@@ -1166,6 +1180,9 @@ REFUSED = {
     "a global that may be bound anew": (
         "y = ONE + n", "ONE = tl.constexpr(1)\nif n_gpus():\n    ONE = tl.constexpr(2)\n",
         "uses `ONE`, which lines"),
+    "an import that may be bound anew": (
+        "y = tl.zeros((8,), ONE)", "from triton.language import float32 as ONE\nif n_gpus():\n"
+        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
     "a global that a handler binds": (
         "y = ONE + n", "try:\n    ONE = tl.constexpr(1)\n    import nowhere\nexcept ImportError:\n"
         "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),

@@ -108,6 +108,16 @@ def test_a_sum_kept_in_float16_is_found_in_a_float16_result():
     assert difference is not None
 
 
+@pytest.mark.parametrize(("factor", "kinds"), [(1.0, []), (1 + 2**-14, ["drift"])])
+def test_a_factor_near_one_shows_in_how_many_float16_results_round_otherwise(factor, kinds):
+    reference = torch.linspace(1.5, 1.999, 4096, dtype=torch.float64)
+    result = (factor * reference).half()  # each is within the tolerance
+
+    difference = within(result, reference, Amplitude(pointwise=reference), "float32")
+
+    assert [one.kind for one in (difference,) if one] == kinds
+
+
 @pytest.mark.parametrize(("got", "expected"), [
     (float("nan"), 1.0), (1.0, float("nan")), (float("inf"), 1.0), (float("inf"), float("-inf")),
     (float("nan"), float("inf")),

@@ -98,7 +98,7 @@ def test_sums_of_float8_in_few_bits_are_told_from_other_mistakes(
 def test_what_is_not_finite_is_told_by_whether_float8_inputs_are(
         graded, value, code):  # noqa: F811
     wrong = KERNEL.replace("acc.to(out_ptr", "(acc / (acc - acc)).to(out_ptr")
-    inputs = [special(32, 64, values=[value], share=0.02, dtype=FLOAT8) for _ in range(2)]
+    inputs = [special(32, 64, values=[one], share=0.02, dtype=FLOAT8) for one in (value, 0.5)]
 
     report = graded(wrong, replace(SUITE, cases=[correctness("some places", *inputs)]))
 

@@ -426,6 +426,16 @@ def test_a_property_calls_functions_by_name(graded):
     assert wrong["parts agree"] == "FAILED"
 
 
+def test_a_property_fails_by_an_access_though_the_results_are_right(graded):
+    suite = replace(SUITE, properties=(Property(
+        "it runs", test=lambda submission: submission.double(*submission.draw(rand(50)))),))
+
+    report = graded("tl.load(x_ptr + offs, mask=offs < n)", "tl.load(x_ptr + offs)", suite=suite)
+
+    [result] = [result for result in report.results if result.name == "it runs"]
+    assert [finding.code for finding in result.findings] == ["M01"]
+
+
 def test_a_mistake_in_one_function_explains_no_failure_of_another():
     def minus(submission):
         return [submission.parts(x, -1.0) for x in submission.draw(rand(5))]

@@ -66,6 +66,17 @@ def test_a_right_and_fast_kernel_is_shown_to_be_fast(gpu, on_gpu):
     assert "GPU-0" not in str(report.to_dict())
 
 
+def test_cases_run_on_both_poisons_and_are_timed_on_inputs_that_differ(gpu, on_gpu):
+    used = gpu()
+
+    on_gpu()
+
+    [[first], [second]] = used.sets
+    assert used.poisons[:2 * VALUES] == [0, 1] * VALUES
+    assert first.shape == second.shape == (N,)
+    assert not torch.equal(first, second)
+
+
 def test_without_a_gpu_all_stays_as_it_is(gpu, graded):  # noqa: F811
     gpu()
 

@@ -715,12 +715,14 @@ def test_all_configurations_of_an_autotuner_are_right(graded):
     assert report.exit_code == 0
 
 
-@pytest.mark.parametrize(("second", "code"), [
-    ('{"BLOCK": 128, "FACTOR": 3}', "N01"),
-    ('{"BLOCK": 100, "FACTOR": 2}', "L05"),
-], ids=["other values", "does not compile"])
-def test_a_configuration_that_a_gpu_may_find_the_fastest_has_to_be_right_too(graded, second, code):
-    finding = first(graded(tuned(RIGHT, second), effort="first"))
+@pytest.mark.parametrize(("others", "code", "number"), [
+    ('{"BLOCK": 128, "FACTOR": 3}', "N01", "2 of 2"),
+    ('{"BLOCK": 100, "FACTOR": 2}', "L05", "2 of 2"),
+    ('{"BLOCK": 32, "FACTOR": 2}), triton.Config({"BLOCK": 128, "FACTOR": 3}', "N01", "3 of 3"),
+], ids=["other values", "does not compile", "the third"])
+def test_a_configuration_that_a_gpu_may_find_the_fastest_has_to_be_right_too(
+        graded, others, code, number):
+    finding = first(graded(tuned(RIGHT, others), effort="first"))
 
     assert finding.code == code
-    assert finding.seen.startswith("With configuration 2 of 2: ")
+    assert finding.seen.startswith(f"With configuration {number}: ")

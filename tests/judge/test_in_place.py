@@ -232,7 +232,9 @@ def test_trials_add_to_what_a_function_clears_once(graded, changes, seen):
     ([], ""), ([("tl.store(speed_ptr + offs, speed,", "tl.store(speed_ptr + offs, speed + 1,")],
                "`speed`"),
     ([("tl.store(weight_ptr + offs, weight.to", "tl.store(weight_ptr + offs, -weight.to")],
-     "`weight`")])
+     "`weight`"),
+    ([(" - speed\n", " - tl.where(tl.program_id(0) > 0, 0.0, speed)\n")], "`weight`")],
+    ids=["right", "first result", "second result", "all blocks but the first"])
 def test_of_a_huge_call_in_place_every_result_is_looked_at(graded, changes, seen):
     wide = [("tl.program_id(0) * BLOCK + tl", "tl.program_id(0).to(tl.int64) * BLOCK + tl"),
             (", 64),)](weight", ", 1024),)](weight"), ("BLOCK=64", "BLOCK=1024")]

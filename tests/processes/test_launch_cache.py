@@ -12,8 +12,11 @@ import pytest
 
 import grader
 from grader import Verdict
+from grader.engine.compiler.targets import find
 from grader.processes import cache
+from grader.processes.launch_cache import LaunchCache
 from grader.processes.pool import Processes
+from grader.recording.model import Argument, Launch, View
 from tests.judge.test_grade import KERNEL, SUITE
 
 RIGHT = replace(SUITE, cases=[case for case in SUITE.cases if case.name != "every other element"])
@@ -104,6 +107,25 @@ def test_another_kernel_is_compiled(filled, asked, grade):
 
     assert report.verdict is Verdict.PASSED
     assert {*asked} == {"compile", "survey", "time"}
+
+
+@pytest.mark.parametrize(("n", "target", "answer"), [
+    (32, "h100", {}), (17, "h100", None), (1, "h100", None), (16, "a100", None)],
+    ids=["another multiple of 16", "no multiple", "one", "another GPU"])
+def test_an_answer_is_of_a_gpu_and_of_what_the_compiler_knows_of_integers(
+        entries, n, target, answer):
+    pointer = Argument("tensor", View(0, "float32", (64,), (1,), 0))
+
+    def launch(n: int) -> Launch:
+        return Launch("double_kernel", (1, 1, 1), {
+            "x_ptr": pointer, "out_ptr": pointer, "n": Argument("int", n),
+            "BLOCK": Argument("int", 64)})
+
+    kept = LaunchCache(KERNEL, disk=lambda: True)
+    kept.write(launch(16), find("h100"), {})
+
+    assert kept.read(launch(16), find("h100"), whole=False) == {}
+    assert kept.read(launch(n), find(target), whole=False) == answer
 
 
 def test_a_refusal_is_not_kept(entries, asked, grade):

@@ -145,12 +145,25 @@ def test_a_reply_of_another_form_is_no_reply(changes):
     changed("events", 1, 2, value=[2**31, 1, 1]),
     changed("events", 1, 5, value=10**12),
     changed("events", 1, 3, value={"n": ["int", "9" * 4000]}),
+    changed("events", 1, 3, value={"n": ["int", str(2**64)]}),
+    changed("events", 1, 3, value={"n": ["int", str(-2**63 - 1)]}),
+    changed("inputs", 0, value=[0, "float32", [8], [1], 8]),
+    changed("inputs", 0, value=[0, "int32", [16], [1], 0]),
 ])
 def test_a_recording_of_what_cannot_be_is_no_reply(reply):
     with pytest.raises(Stopped) as stopped:
         outcome(reply)
 
     assert stopped.value.finding.code == "R03"
+
+
+@pytest.mark.parametrize(("result", "codes"), [
+    (OUT, []), (X, ["S01"]), (View(0, "float32", (4,), (2,), 1), ["S01"])],
+    ids=["new", "the input", "a part of the input"])
+def test_a_result_does_not_lie_in_the_memory_of_an_input(result, codes):
+    recording = Recording((X,), (Alloc(1, 64), LAUNCH), (result,))
+
+    assert [finding.code for finding in unusable(Outcome(recording))] == codes
 
 
 def test_texts_are_cut_and_can_be_written_to_a_file():

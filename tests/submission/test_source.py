@@ -277,6 +277,20 @@ def test_only_comments_count_as_todos(tmp_path):
     assert read(path).todos == {1: 2, 5: 5, 7: 8}
 
 
+def test_a_further_file_is_read_within_the_folder_only(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "kernel.py").write_text(RIGHT)
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "notes.txt").symlink_to(tmp_path / "secret.txt")
+
+    submitted = read(folder / "kernel.py", ("notes.txt",))
+
+    assert submitted.problem is not None
+    assert "leads out" in submitted.problem.seen
+    assert b"secret" not in submitted.files["notes.txt"]
+
+
 @pytest.mark.parametrize("make", [
     lambda path: None,
     lambda path: path.mkdir(),

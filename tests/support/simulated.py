@@ -40,6 +40,8 @@ class Simulated:
     timed: int = 0
     configurations: int = 0  # of the last call that was timed
     windows: int = 0
+    poisons: list[int] = field(default_factory=list)  # of all runs
+    sets: Sequence[Sequence[Any]] = ()  # of inputs, of the last call that was timed
 
     def look(self, session: Session) -> Gpu:
         if self.missing:
@@ -49,6 +51,7 @@ class Simulated:
     def run(self, session: Session, recording: Recording, inputs: Sequence[Any], *,
             poison: int = 0) -> Run:
         self.runs += 1
+        self.poisons.append(poison)
         if self.stops:
             raise Stopped(self.stops)
         run = session.replay(recording, inputs, poison=poison)
@@ -58,6 +61,7 @@ class Simulated:
                 others: Sequence[Recording] = (),
                 windows: Sequence[tuple[int, int]] | None = None) -> Timed:
         self.timed += 1
+        self.sets = sets
         self.configurations = 1 + len(others)
         measured = self.measurements[min(self.timed, len(self.measurements)) - 1]
         runs = [self.run(session, recording, one).results for one in sets]

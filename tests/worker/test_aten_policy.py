@@ -86,6 +86,8 @@ CLASSES = {
                          "y = torch.from_numpy(np.ones(8))", "values of the host"),
     "arithmetic": ("y = x.new_empty(8)", "y = -x", "torch.neg"),
     "arithmetic in place": ("y = x.clone()", "y = x.clone(); y *= 2", "torch.Tensor.mul_"),
+    "arithmetic, into a tensor": ("y = x.new_empty(8)",
+                                  "y = x.new_empty(8); torch.abs(x, out=y)", "torch.abs"),
     "products": ("y = x.new_empty(2, 2)", "y = x.view(2, 4) @ x.view(4, 2)", "torch.matmul"),
     "products, by a name with an alias": ("y = x.new_empty(2, 2)",
                                           "y = torch.mm(x.view(2, 4), x.view(4, 2))", "`torch.mm`"),

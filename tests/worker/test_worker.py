@@ -696,6 +696,8 @@ REFUSED = [
      ".item()"),
     ("bool of an output", "y = launch(x, torch.empty_like(x)); return y if y[0] else x", "X01",
      "reads values"),
+    ("an input again and again", "[x.tolist() for _ in range(9)]; return launch(x, x.clone())",
+     "X01", ".tolist()"),
     ("tolist of an output", "y = x.new_empty(8); y.tolist(); return launch(x, y)", "X01",
      ".tolist()"),
     ("numpy of an output", "y = x.new_empty(8); y.numpy()[:] = 1; return y", "X01", ".numpy()"),
@@ -757,6 +759,23 @@ def test_what_host_code_may_not_do_is_a_finding(
     assert finding["code"] == code
     assert word in Finding.from_json(finding).seen
     assert finding["line"] is not None
+
+
+def test_a_kernel_that_was_made_elsewhere_is_not_taken_for_the_one_in_the_text(call: Call) -> None:
+    reply = call("""
+    import linecache
+    TEXT = "@triton.jit\\ndef k(x_ptr, y_ptr, n, BLOCK: tl.constexpr = 64):\\n    return\\n"
+    linecache.cache["other.py"] = (len(TEXT), None, TEXT.splitlines(True), "other.py")
+    exec(compile(TEXT, "other.py", "exec"), globals(), other := {})
+
+    def f(x):
+        other["k"][(1,)](x, x, 8)
+        return x
+    """, x8())
+
+    [finding] = map(Finding.from_json, reply["findings"])
+    assert finding.code == "L05"
+    assert "made elsewhere than in the text of the file" in finding.seen
 
 
 def test_the_finding_names_the_learners_line(call: Call) -> None:

@@ -256,6 +256,33 @@ def test_storing_into_an_input() -> None:
 
 
 @triton.jit
+def count_kernel(count_ptr, odd_ptr):
+    pid = tl.program_id(0)
+    tl.atomic_add(count_ptr + pid, 1)
+    tl.atomic_add(count_ptr + pid, 1)
+    if pid % 2 == 1:  # programs part ways, and what they did is undone
+        tl.atomic_add(odd_ptr, 1)
+
+
+def test_an_atomic_that_changes_an_input_is_told() -> None:
+    bench, count, odd = Bench(), np.zeros(4, np.int32), np.zeros(1, np.int32)
+
+    bench.launch(count_kernel, (4,), count_ptr=bench.input(count), odd_ptr=bench.input(odd))
+
+    assert list(bench.findings) == ["M07"]
+
+
+def test_programs_that_part_ways_find_memory_as_it_was() -> None:
+    bench, count, odd = Bench(), np.zeros(4, np.int32), np.zeros(1, np.int32)
+
+    outcome = bench.launch(count_kernel, (4,), count_ptr=bench.fresh(count),
+                           odd_ptr=bench.fresh(odd))
+
+    assert outcome.failure is None
+    assert (count.tolist(), odd.tolist()) == ([2, 2, 2, 2], [2])
+
+
+@triton.jit
 def neighbour_kernel(out_ptr, result_ptr, n):
     pid = tl.program_id(0)
     tl.store(out_ptr + pid, pid)
@@ -610,6 +637,50 @@ def test_reductions_and_scans_take_any_combine_function() -> None:
     assert scans[0].tolist() == np.cumsum(x).tolist()
     assert scans[1].tolist() == np.cumprod(x[::-1])[::-1].tolist()
     assert scans[2].tolist() == sorted(x.tolist())
+
+
+@triton.jit
+def axes_kernel(x_ptr, columns_ptr, rows_ptr, largest_ptr, M: tl.constexpr, N: tl.constexpr):
+    rows, columns = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(x_ptr + rows[:, None] * N + columns[None, :])
+    tl.store(columns_ptr + columns, tl.sum(x, axis=0))
+    tl.store(rows_ptr + rows, tl.sum(x, axis=1))
+    tl.store(largest_ptr + rows, tl.max(tl.where(x == 5, float("nan"), x), axis=1))
+
+
+def test_a_reduction_goes_along_its_axis_and_a_maximum_past_nan() -> None:
+    bench, x = Bench(), floats(2, 4)
+    columns, rows, largest = (np.zeros(n, np.float32) for n in (4, 2, 2))
+
+    outcome = bench.launch(
+        axes_kernel, (1,), x_ptr=bench.input(x), columns_ptr=bench.fresh(columns),
+        rows_ptr=bench.fresh(rows), largest_ptr=bench.fresh(largest), M=2, N=4)
+
+    assert outcome.failure is None
+    assert columns.tolist() == [4, 6, 8, 10]
+    assert (rows.tolist(), largest.tolist()) == ([6, 22], [3, 7])
+
+
+@triton.jit
+def sum_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
+    tl.store(out_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, BLOCK_SIZE)), axis=0))
+
+
+def test_sums_of_float16_round_at_every_step() -> None:
+    bench, out = Bench(), np.zeros(1, np.float16)
+    x = np.array([2048, 1, 1, 1], np.float16)  # 2051 in float32, which rounds to 2052
+
+    bench.launch(sum_kernel, (1,), x_ptr=bench.input(x), out_ptr=bench.fresh(out), BLOCK_SIZE=4)
+
+    assert out.tolist() == [2050]
+
+
+@pytest.mark.parametrize(("dtype", "largest"), [(tl.float8e4nv, 448), (tl.float8e5, 57_344)],
+                         ids=["e4m3", "e5m2"])
+def test_conversions_to_float8_saturate(dtype: Any, largest: float) -> None:
+    narrow = numerics.cast(np.array([1e9, -1e9, 1.0], np.float32), dtype)
+
+    assert narrow.astype(np.float32).tolist() == [largest, -largest, 1.0]
 
 
 @triton.jit
