@@ -15,8 +15,9 @@ def wait_until(happened: Callable[[], T], every_s: float = 0.01) -> T:
 
     It counts its calls: time in which the machine stood still is no time.
     """
-    for _ in range(round(HANG_S / every_s)):
-        if value := happened():
-            return value
+    looks_left = round(HANG_S / every_s)
+    while not (value := happened()):
+        assert looks_left, f"it did not happen within {HANG_S:.0f} s"
+        looks_left -= 1
         time.sleep(every_s)
-    raise AssertionError(f"it did not happen within {HANG_S:.0f} s")
+    return value
