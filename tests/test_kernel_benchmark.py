@@ -17,6 +17,7 @@ import torch
 from tests.benchmarks import kernels
 from tests.benchmarks.rows import TINY, Row
 from tests.benchmarks.rows_fp8 import fp8_errors, fp8_exact, fp8_inputs
+from tests.benchmarks.text import json_text
 
 pytestmark = pytest.mark.course
 
@@ -134,6 +135,16 @@ def test_solutions_of_mastery_run_as_the_kernels_are(tmp_path):
     assert len(made["rows"]) >= 15
     assert [(row, who, why) for row, whose in made["not_timed"].items()
             for who, why in whose.items() if who.startswith(("solution", "the row"))] == []
+
+
+def test_results_have_a_row_on_a_line():
+    rows = {"rows": [{"name": "x" * 60, "ms": 1.5, "ok": None}, {"name": "y" * 60, "ms": 2.5}],
+            "date": "today"}
+
+    lines = json_text(rows).splitlines()
+
+    assert json.loads("".join(lines)) == rows
+    assert len(lines) == 7 and lines[2].startswith('  {"name": "xxx')
 
 
 def test_rows_have_names_of_their_own():

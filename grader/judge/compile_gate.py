@@ -72,8 +72,7 @@ class Gate:
         Large blocks come first: next to one that compiles, a smaller one is only parsed.
         """
         self._ahead = True
-        for number, one in sorted(enumerate(self._begun),
-                                  key=lambda item: -(block_of(item[1].recording) or 0)):
+        for number, one in self._largest_first():
             if one.compiled is None and self._stopped is None:
                 try:
                     compiled = self._session.begin_compile(one.recording, self.target)
@@ -81,6 +80,11 @@ class Gate:
                     self._stopped = stop.finding
                 else:
                     self._begun[number] = one._replace(compiled=compiled)
+
+    def _largest_first(self) -> list[tuple[int, _Begun]]:
+        """What was begun, with its place in the order of the cases."""
+        return sorted(enumerate(self._begun),
+                      key=lambda item: -(block_of(item[1].recording) or 0))
 
     def compiled(self, recording: Recording, target: str = "") -> Compiled:
         """Compiles the launches for the gate's own target, unless another is named.
@@ -142,7 +146,8 @@ class Gate:
         """
         started = time.monotonic()
         try:
-            refused = list(islice(self._refused(tell), None if whole else 1))
+            refused = sorted(islice(self._refused(tell), None if whole else 1),
+                             key=lambda one: one[0])
         except SandboxBroken:
             raise
         except Exception:
@@ -155,24 +160,24 @@ class Gate:
         finding = refused[0][1] if refused else self._stopped
         if finding is None:
             return result
-        if cases := list(dict.fromkeys(case for case, _ in refused)):
+        if cases := list(dict.fromkeys(self._begun[number].case for number, _ in refused)):
             finding = replace(finding.within("compiled", case=cases[0], others=len(cases) - 1),
                               function=self._functions.get(cases[0], ""))
         return replace(result, verdict=Verdict.FAILED, findings=(finding,), facts={})
 
-    def _refused(self, tell: Callable[[str], None]) -> Iterator[tuple[str, Finding]]:
-        """Case and finding of what does not compile.
+    def _refused(self, tell: Callable[[str], None]) -> Iterator[tuple[int, Finding]]:
+        """Place and finding of what does not compile.
 
         Once compiling a launch did not end, nothing more is compiled.
         """
-        too_large: list[tuple[str, Finding]] = []
+        too_large: list[tuple[int, Finding]] = []
         fits = False
         self.begin()
-        for number, begun in enumerate(self._begun):
+        for done, (number, begun) in enumerate(self._largest_first()):
             if self._stopped is not None or begun.compiled is None:
                 return
             kernels = dict.fromkeys(f"`{launch.kernel}`" for launch in begun.recording.launches)
-            tell(f"{self.name}: {number} of {len(self._begun)} calls, {' and '.join(kernels)} next")
+            tell(f"{self.name}: {done} of {len(self._begun)} calls, {' and '.join(kernels)} next")
             try:
                 findings = begun.compiled().findings
             except Stopped as stop:
@@ -181,8 +186,8 @@ class Gate:
             fits |= begun.tuned and not findings
             for finding in findings:
                 if begun.tuned and finding.code == "T05":
-                    too_large.append((begun.case, finding))
+                    too_large.append((number, finding))
                 else:
-                    yield begun.case, finding
+                    yield number, finding
         if not fits:
             yield from too_large

@@ -42,7 +42,7 @@ from grader.suite.cases import Call
 T = TypeVar("T")
 
 SURVEY_S = 20.0  # it takes at most two
-COMPILE_S = 60.0  # for all launches of a call; most take a tenth of a second
+COMPILE_S = 25.0  # for all launches of a call; most take a tenth of a second
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
 GPU_RUN_S = 90.0  # to compile all launches of a call for a GPU, and to run them

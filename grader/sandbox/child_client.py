@@ -19,6 +19,7 @@ from grader.sandbox.limits import KIB, ResourceLimits
 
 POLL_S = 0.05  # between two checks of the child's memory and CPU time
 PATIENT = 3  # times the limit of a request that are added at most while no CPU was free
+PAUSE_S = 1.0  # that a look at a child takes at most, unless the judge itself was stopped
 GRACE_S = 0.5  # for a child whose channel is closed to have ended by itself
 BLAME_S = 0.3  # for the stack dump of a child
 _CHUNK = 1 << 18
@@ -192,6 +193,7 @@ class Child(contextlib.AbstractContextManager["Child"]):
                             sending=unsent is not None)
         if events & select.POLLOUT and unsent is not None:
             self._send(unsent)
+        exchange.deadline += max(0.0, time.monotonic() - now - PAUSE_S)  # the machine stood still
         if events & _READ:
             self._receive()
 

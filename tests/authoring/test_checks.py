@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
@@ -34,6 +33,7 @@ from grader.suite import (
 )
 from grader.suite.mutants import Patch
 from tests.support import authored, toy
+from tests.support.waiting import wait_until
 from tritonlab.authoring import checks, expectations, module_files, runner
 from tritonlab.authoring import mutants as mutated
 from tritonlab.authoring.worker_pool import WorkerPool
@@ -681,6 +681,9 @@ def test_a_check_whose_workers_die_ends_with_3(tmp_path, monkeypatch):
 
 
 class dying(workshop):  # noqa: N801
+    def __init__(self, *_: object) -> None:
+        super().__init__()
+
     def do(self, task: object) -> None:
         os._exit(1)
 
@@ -710,19 +713,14 @@ def test_whoever_stops_it_leaves_no_process_behind(tmp_path, number):
     checking = subprocess.Popen(
         [sys.executable, "-m", "tritonlab", "check", "--course", str(made.root)],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    deadline = time.monotonic() + ROOMY
-    while not any("lesson.py" in command_line(pid) for pid in descendants(checking.pid)):
-        assert time.monotonic() < deadline
-        assert checking.poll() is None
-        time.sleep(0.2)
+    wait_until(lambda: checking.poll() is not None or any(
+        "lesson.py" in command_line(pid) for pid in descendants(checking.pid)), every_s=0.2)
+    assert checking.poll() is None
     family = set(descendants(checking.pid))
 
     checking.send_signal(number)
     out, err = checking.communicate(timeout=ROOMY)
-    while alive(family) and time.monotonic() < deadline + ROOMY:
-        time.sleep(0.2)
-
-    assert alive(family) == set()
+    wait_until(lambda: not alive(family), every_s=0.2)
     if number is signal.SIGINT:
         assert (checking.returncode, out) == (130, "")
         assert "Stopped." in err

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Sequence
@@ -25,6 +26,8 @@ from grader.bench.bench import bench, benched, measuring
 from grader.bench.benchmark import Benchmark, Chart, Contender, Roof, Speed, Without
 from grader.suite import Cost, Suite, load
 from tests.benchmarks import checkout
+from tests.benchmarks.text import json_text
+from tests.fidelity import variants
 
 ROOT = checkout.ROOT
 MODULES = ("missing-elements/03-softmax", "missing-elements/02-matrix-mul",
@@ -75,7 +78,7 @@ def time_all(modules: Sequence[str], out: Path, seconds: float, quick: bool,
                 data = {"module": module, "error": traceback.format_exc()}
                 print(data["error"], flush=True)
             data["took_s"] = round(time.monotonic() - started, 1)
-            (out / f"{module.replace('/', '-')}.json").write_text(json.dumps(data, indent=1) + "\n")
+            (out / f"{module.replace('/', '-')}.json").write_text(json_text(data) + "\n")
             print(f"{module}: {data['took_s']} s", flush=True)
             for line in told(data):
                 print(f"  {line}", flush=True)
@@ -93,7 +96,8 @@ def timed(module: str, box: Any, quick: bool, simulate: bool) -> Benchmark:
     function = benched(suite)[0].entry if quick else ""
     with ExitStack() as resources:
         clock = FakeClock() if simulate else resources.enter_context(measuring(box, path))
-        return bench(another(module, solution), suite, clock, solution=solution,
+        folder = Path(resources.enter_context(tempfile.TemporaryDirectory()))
+        return bench(another(module, solution, folder), suite, clock, solution=solution,
                      function=function, sandbox=box, on_event=_progress)
 
 
@@ -110,10 +114,9 @@ def _shortened(suite: Suite) -> Suite:
     return replace(suite, bench=short(suite.bench), functions=functions)
 
 
-def another(module: str, solution: Path) -> Path:
-    """A right kernel that is not the solution, where there is one in a file of its own."""
-    slug = module.split("/")[1][3:]
-    return next(iter(sorted((ROOT / "tests" / "fidelity" / "right" / slug).glob("*.py"))), solution)
+def another(module: str, solution: Path, folder: Path) -> Path:
+    """A right kernel that is not the solution."""
+    return variants.whole(variants.of(module.split("/")[1][3:])[0], solution, folder)
 
 
 def told(data: dict[str, Any]) -> list[str]:

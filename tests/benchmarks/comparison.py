@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import json
 import statistics
 import sys
 from dataclasses import asdict, dataclass
@@ -24,6 +23,7 @@ from grader.engine.compiler.timing_model.prediction import (
 )
 from grader.recording.launch_stats import Survey
 from tests.benchmarks.checkout import commit
+from tests.benchmarks.text import json_text
 from tests.fidelity.performance.analysing import Analysis, analyse, compiled
 from tests.fidelity.performance.case import Case
 from tests.fidelity.performance.every import CASES
@@ -87,7 +87,7 @@ def compare(measured: dict[str, Any], only: str = "", out: Path | None = None) -
                     "versions": {"torch": torch.__version__, "triton": triton.__version__},
                     "target": asdict(target), "summary": summary,
                     "cases": {row.case.name: row.to_dict() for row in rows}}
-        out.write_text(json.dumps({**measured, "compared": compared}, indent=1) + "\n")
+        out.write_text(json_text({**measured, "compared": compared}) + "\n")
     whole = all(row.equal[fact][0] == row.equal[fact][1] for row in rows for fact in _FACTS)
     return 0 if whole and not any(map(_undercut, rows)) else 1
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import json
 import os
 import platform
 import statistics
@@ -25,6 +24,8 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from tests.benchmarks.text import json_text
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
@@ -67,13 +68,13 @@ def main() -> int:
     print(f"gate and facts, median of kernels without products: {statistics.median(gates):.0f} ms, "
           f"limit {GATE_MS:.0f}; slowest survey {slowest:.2f} s, limit {SURVEY_S:.0f}")
     if chosen.json:
-        chosen.json.write_text(json.dumps({
+        chosen.json.write_text(json_text({
             "date": datetime.date.today().isoformat(),
             "device": platform.machine(), "cores": os.cpu_count(),
             "versions": {"python": platform.python_version(),
                          **{name: version(name) for name in ("torch", "triton", "numpy")}},
             "repeats": chosen.repeats, "rows": rows,
-        }, indent=1) + "\n")
+        }) + "\n")
     return 0 if statistics.median(gates) <= GATE_MS and slowest <= SURVEY_S else 1
 
 

@@ -31,6 +31,7 @@ import torch
 import triton
 
 from tests.benchmarks import checkout, straight
+from tests.benchmarks.text import json_text
 
 ROOT = checkout.ROOT
 SECONDS = 220.0
@@ -82,7 +83,7 @@ class Run:
     def write(self) -> None:
         self.found["seconds"] = round(time.monotonic() - self.started, 1)
         part = self.out.with_suffix(".part")
-        part.write_text(json.dumps(self.found, indent=1) + "\n", encoding="utf-8")
+        part.write_text(json_text(self.found) + "\n", encoding="utf-8")
         part.replace(self.out)
 
 

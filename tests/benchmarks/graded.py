@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import sys
 import tempfile
@@ -30,6 +29,7 @@ import grader
 from grader.judge.oversized import is_measured, limits
 from grader.report import CaseResult, Report, Verdict
 from grader.suite import Case, Function, Suite
+from tests.benchmarks.text import json_text
 from tests.fidelity.modules import Module, modules
 from tests.support.gpu_differences import differences
 from tritonlab.authoring import module_files
@@ -68,7 +68,7 @@ def main() -> int:
             result["versions"] = one.pop("versions", None) or result.get("versions")
             result["grades"].append(one)
             result["seconds"] = round(time.monotonic() - started, 1)
-            chosen.out.write_text(json.dumps(result, indent=1) + "\n")
+            chosen.out.write_text(json_text(result) + "\n")
             print(said(one), flush=True)
     return 1 if any(trouble(one) for one in result["grades"]) else 0
 

@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import datetime
-import json
 import os
 import platform
 import statistics
@@ -35,6 +34,8 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from tests.benchmarks.text import json_text
 
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"  # before torch is imported: the work in one process is compared with one
@@ -216,13 +217,13 @@ def main() -> int:
 
 def _write(path: Path, results: Mapping[str, Any]) -> None:
     """Writes results with the machine, the versions and the date."""
-    path.write_text(json.dumps({
+    path.write_text(json_text({
         "date": datetime.date.today().isoformat(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else
         platform.machine(), "cores": os.cpu_count(),
         "versions": {"python": platform.python_version(),
                      **{name: version(name) for name in ("torch", "triton", "numpy")}},
-        **results}, indent=1) + "\n")
+        **results}) + "\n")
 
 
 def _course(repeats: int, only: Sequence[str], path: Path | None, *, gpu: bool) -> int:

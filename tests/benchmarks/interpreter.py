@@ -36,6 +36,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from tests.benchmarks.text import json_text
+
 ROOT = Path(__file__).parents[2]
 SIDES = ("stock", "ours")
 NO_RUNTIME_BOUND = "only 0-dimensional arrays can be converted to Python scalars"  # Triton 3.6
@@ -520,7 +522,7 @@ def main() -> int:
         return 0
     result = compare(chosen.only, chosen.repeats)
     if chosen.json:
-        chosen.json.write_text(json.dumps(result, indent=1) + "\n")
+        chosen.json.write_text(json_text(result) + "\n")
     return 0 if all(row["met"] for row in result["rows"]) else 1
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
-import json
 import multiprocessing
 import os
 import platform
@@ -44,6 +43,7 @@ from tests.benchmarks.rows_fp8 import fp8_rows
 from tests.benchmarks.rows_fused import fused_rows
 from tests.benchmarks.rows_optimization import optimization_rows
 from tests.benchmarks.rows_training import training_rows
+from tests.benchmarks.text import json_text
 from tests.benchmarks.turns import together
 
 Entry = dict[str, Any]
@@ -113,7 +113,7 @@ def main() -> int:
             print(", ".join(f"{key} {value}" for key, value in measured.items()), flush=True)
         result["seconds"] = round(time.monotonic() - begun, 1)
         if chosen.out:
-            chosen.out.write_text(json.dumps(result, indent=1) + "\n")
+            chosen.out.write_text(json_text(result) + "\n")
     print(f"\nseconds {result.get('seconds')}")
     return summed_up(rows, result)
 

@@ -34,6 +34,7 @@ from grader.engine.compiler.targets import find
 from grader.recording.compiled_kernel import Binary
 from tests.benchmarks import calibration, comparison
 from tests.benchmarks.clock import milliseconds
+from tests.benchmarks.text import json_text
 from tests.fidelity.performance.analysing import compiled
 from tests.fidelity.performance.case import Case
 from tests.fidelity.performance.every import CASES
@@ -72,7 +73,7 @@ def main() -> int:
             print(f"{case.name}: {_short(result['cases'][case.name])}", file=sys.stderr, flush=True)
     if not chosen.dry:
         result["clock_mhz_at_end"] = _smi("clocks.sm")
-    text = json.dumps(result, indent=1)
+    text = json_text(result)
     if chosen.out:
         chosen.out.write_text(text + "\n")
     else:

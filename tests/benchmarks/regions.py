@@ -23,6 +23,8 @@ from typing import Any
 
 import torch
 
+from tests.benchmarks.text import json_text
+
 WAYS = ("eager", "whole", "regional")
 BLOCKS, WIDTH, LENGTHS = 6, 1_024, (2_048, 512)
 
@@ -74,7 +76,7 @@ def main() -> None:
         "first_ms"][0]
     print("first call, regional over whole:", round(found["first, regional over whole"], 3))
     if chosen.out:
-        chosen.out.write_text(json.dumps(found, indent=1) + "\n")
+        chosen.out.write_text(json_text(found) + "\n")
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import os
 import re
 import shutil
@@ -28,6 +27,8 @@ from typing import Any
 
 import torch
 import triton
+
+from tests.benchmarks.text import json_text
 
 TOOL = "compute-sanitizer"
 ROOT = Path(__file__).parents[2]
@@ -136,7 +137,7 @@ def main() -> int:
         print(f"{name:<12} {'agrees' if one['agrees'] else 'DIFFERS'}: {one['kinds'] or 'nothing'}"
               f" ({one['errors']} errors)", flush=True)
     if chosen.out:
-        chosen.out.write_text(json.dumps(result, indent=1) + "\n")
+        chosen.out.write_text(json_text(result) + "\n")
     return 0 if all(one["agrees"] for one in jobs.values()) else 1
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import multiprocessing
 import os
 import platform
 import sys
+import tempfile
 import time
 import traceback
 from collections import deque
@@ -35,6 +35,8 @@ from grader.diagnosis.difference import as_tuple
 from grader.judge import compare
 from grader.suite import Case, Input, Sparse, Suite
 from tests.benchmarks.modules import MODULES, ROOT, load
+from tests.benchmarks.text import json_text
+from tests.fidelity import variants
 
 _FORK = multiprocessing.get_context("fork")  # the parent never touches CUDA
 KINDS = ("solution", "right")
@@ -68,28 +70,28 @@ def main() -> int:
                      "triton": triton.__version__},
         "modules": {str(module): {} for module in modules},
     }
-    tasks = [task for module in modules for task in tasks_of(module, chosen.only)]
-    for task, found in outcomes(tasks, chosen.jobs, begun + chosen.seconds):
-        result.setdefault("device", found.pop("device", None))
-        result["modules"][str(task.module)].setdefault(task.kind, {})[task.name] = found
-        if chosen.out:
-            chosen.out.write_text(json.dumps(result, indent=1) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        tasks = [task for module in modules
+                 for task in tasks_of(module, chosen.only, Path(folder))]
+        for task, found in outcomes(tasks, chosen.jobs, begun + chosen.seconds):
+            result.setdefault("device", found.pop("device", None))
+            result["modules"][str(task.module)].setdefault(task.kind, {})[task.name] = found
+            if chosen.out:
+                chosen.out.write_text(json_text(result) + "\n")
     wrong = summed_up(result)
     print(f"seconds {time.monotonic() - begun:.0f}")
     return 1 if wrong else 0
 
 
-def tasks_of(module: Path, kinds: Sequence[str]) -> Iterator[Task]:
+def tasks_of(module: Path, kinds: Sequence[str], folder: Path) -> Iterator[Task]:
     """A variant compiles anew for most shapes, so it gets every fourth case."""
+    solution = ROOT / "solutions" / module / "kernel.py"
     if "solution" in kinds:
-        yield Task(module, "solution", "solution", ROOT / "solutions" / module / "kernel.py")
+        yield Task(module, "solution", "solution", solution)
     if "right" in kinds:
-        right = ROOT / "tests" / "fidelity" / "right" / module.name.split("-", 1)[1]
-        found = [*right.glob("*.py"), *(path / "kernel.py" for path in right.iterdir()
-                                        if (path / "kernel.py").exists())] if right.exists() else ()
-        for path in sorted(found):
-            name = path.parent.name if path.name == "kernel.py" else path.stem
-            yield Task(module, "right", name, path, every=4)
+        for path in variants.of(module.name.partition("-")[2]):
+            kernel = variants.whole(path, solution, folder / module.name / path.stem)
+            yield Task(module, "right", path.stem, kernel, every=4)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.benchmarks.text import json_text
+
 ROOT = Path(__file__).parents[2]
 SLUGS = ("vector-add", "softmax", "matrix-mul", "layer-norm", "tiling", "two-phase-reduction",
          "dynamic-shapes", "fused-operations")
@@ -83,7 +85,7 @@ def main() -> int:
     ratio = statistics.median(row["ratio"] for row in rows.values())
     print(f"median ratio {ratio:.3f}, at most {MOST}")
     if options.json:
-        options.json.write_text(json.dumps({"median_ratio": ratio, "rows": rows}, indent=1) + "\n")
+        options.json.write_text(json_text({"median_ratio": ratio, "rows": rows}) + "\n")
     return ratio > MOST
 
 

@@ -8,6 +8,7 @@ import os
 import pty
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -47,6 +48,7 @@ def typed_at_a_terminal(command: list[str], answer: str) -> tuple[int, str]:
     """Run a command on a terminal and answer its first question; the exit code and what it says."""
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background jobs ignore it
         os.execv(command[0], command)
     said = b""
     while b"[y/N]" not in said:
@@ -432,13 +434,14 @@ from pathlib import Path
 from tritonlab.course import course
 from tritonlab.workspace import reset, start
 
-chance, lost, cut = random.Random(8), 0, 0
+chance, lost, cut, number = random.Random(8), 0, 0, 0
 the_course = course.load()
 module = the_course.find("softmax")
 place = start.begin(the_course, module).place
 folder = place.folder(module)
 reset.reset(the_course, place, module)  # all is imported and cached
-for number in range(50):
+while number < 50 or cut < 6:  # however busy the machine is, so many are hit
+    number += 1
     (folder / "package").mkdir(exist_ok=True)
     work = {"kernel.py": f"kernel {number}", "package/one.py": f"package {number}"}
     for name, text in work.items():
@@ -453,14 +456,14 @@ for number in range(50):
     for name, text in work.items():
         kept = [folder / name, *(backup / name for backup in reset.backups(place, module))]
         lost += not any(path.is_file() and path.read_text() == text for path in kept)
-print(lost, cut > 5)
+print(lost)
 """
 
 
 def test_kills_at_any_moment_lose_no_work(several, home):
     ran = subprocess.run([sys.executable, "-c", KILLED_RESETS], capture_output=True, text=True)
 
-    assert ran.stdout.split() == ["0", "True"], ran.stdout + ran.stderr
+    assert ran.stdout == "0\n", ran.stdout + ran.stderr
 
 
 def test_a_link_is_moved_and_its_target_untouched(place, toy_course, tmp_path):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.fidelity.chaos import bench as benches
 from tests.fidelity.chaos import hooks, module, surroundings
 from tests.fidelity.chaos.bench import SHIPPED, Bench, Ended, orphans
 from tests.fidelity.chaos.entries import Entry, entries
@@ -73,13 +74,15 @@ def test_a_certificate_that_does_not_load_is_noticed(clean):
         path.write_bytes(kept)
 
 
-def test_a_file_that_is_left_is_noticed(clean):
+def test_a_file_that_is_left_is_noticed(clean, monkeypatch):
+    monkeypatch.setattr(benches, "SETTLE_S", 0.1)
     (clean.temporary / "forgotten").mkdir()
 
     assert clean.leftovers() == ["forgotten is left"]
 
 
-def test_a_process_that_is_left_is_noticed_and_ended():
+def test_a_process_that_is_left_is_noticed_and_ended(monkeypatch):
+    monkeypatch.setattr(benches, "SETTLE_S", 0.1)
     script = "import os, time\nif os.fork() == 0:\n    os.setsid()\n    time.sleep(600)"
     with orphans() as left:
         subprocess.run([sys.executable, "-c", script], check=True)

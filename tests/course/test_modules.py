@@ -1,40 +1,27 @@
 """Every module proved, check by check, and right solutions that differ from ours accepted.
 
-That suites tell wrong answers from right ones is proved in ``test_selftest.py``.
+What was proved before for the same files, by `tritonlab check` too, is not proved again; see
+``--no-cache``. That suites tell wrong answers from right ones is proved in
+``judge/test_discrimination.py``.
 """
 
 from __future__ import annotations
-
-from functools import cache
-from pathlib import Path
 
 import pytest
 
 import grader
 from grader import Verdict
+from grader.submission import source
 from tests.fidelity import variants
-from tritonlab.authoring import checks, expectations, module_files, runner
-from tritonlab.authoring import mutants as mutated
-from tritonlab.course import course
+from tests.support.shipped import COURSE, MODULES, ROOTS, material_of
+from tritonlab.authoring import checks, module_files, proofs, runner
 
 pytestmark = pytest.mark.course
-ROOT = Path(__file__).parents[2]
-ROOTS = course.Roots(ROOT / "tracks", ROOT / "solutions", ROOT / "grader" / "suites")
-COURSE = course.load(ROOTS)
-MODULES = {module.id: module for module in COURSE.modules}
-STARTERS = {track.folder: track.starter for track in COURSE.tracks}
-
-
-@cache
-def material_of(module_id: str) -> module_files.Material:
-    module = MODULES[module_id]
-    return module_files.read(module, STARTERS[module.track])
-
 
 MUTANTS = [(name, mutant.id) for name in MODULES for mutant in material_of(name).suite.mutants]
 VARIANTS = [(name, path) for name, module in MODULES.items() for path in variants.of(module.slug)]
 
-SEED = "60d5eed"  # the inputs of every run; `tritonlab check` draws new ones
+SEED = "60d5eed"  # the inputs of right solutions; those of mutants are fresh
 for_every_module = pytest.mark.parametrize("name", MODULES)
 
 
@@ -75,40 +62,35 @@ def test_what_is_read(check, name):
 
 
 @for_every_module
-def test_the_exercise_can_be_imported(name, sandbox):
-    assert list(runner.exercise_imports(material_of(name), sandbox)) == []
+def test_the_untouched_exercise_is_imported_and_fails_as_its_track_says(name, sandbox):
+    outcomes = runner.check("exercise", material_of(name), sandbox)
 
-
-@for_every_module
-def test_the_untouched_exercise_fails_as_its_track_says(name, sandbox):
-    assert list(runner.exercise_fails(material_of(name), sandbox)) == []
+    assert [fault for outcome in outcomes for fault in outcome.faults] == []
 
 
 @pytest.mark.parametrize(("name", "mutant"), MUTANTS,
                          ids=[f"{MODULES[name].slug}-{mutant}" for name, mutant in MUTANTS])
-def test_a_mutant_is_killed_with_its_code(name, mutant, sandbox, tmp_path):
-    """Up to its first failure; `tritonlab check` asks for the diagnosis too.
+def test_a_mutant_is_killed_with_its_diagnosis(name, mutant, sandbox):
+    """What runs nothing of a mutant is left to the solution's own grade, in `test_journey`."""
+    killed = runner.kill(material_of(name), mutant, sandbox)
 
-    As there, what runs nothing of a mutant is left to the solution's own grade, in `test_journey`.
-    """
-    material = material_of(name)
-    [known] = [one for one in material.suite.mutants if one.id == mutant]
-    module_files.write(known.apply_to(material.solution), tmp_path)
-
-    report = grader.grade(tmp_path / module_files.KERNEL, mutated.concerned(material, known),
-                          sandbox=sandbox, effort="first", seed=SEED)
-
-    assert list(expectations.survives(known, report, whole=False)) == []
+    assert (killed.faults, killed.passed) == ((), True)
 
 
 @pytest.mark.parametrize(("name", "path"), VARIANTS,
                          ids=[f"{MODULES[name].slug}-{path.stem}" for name, path in VARIANTS])
 def test_right_but_different_solutions_pass(name, path, sandbox, tmp_path):
+    material = material_of(name)
     kernel = variants.whole(path, MODULES[name].solution, tmp_path)
+    suite, effort = material.suite, "uncompiled"  # the rest is in `python -m tests.fidelity`
+    submitted = source.read(kernel, suite.files, suite.kernel_file).sha256
+    fact = proofs.Fact("a right variant passes", material, ("suites",), (submitted, effort, SEED))
 
-    # What the compiler reports for each is part of `python -m tests.fidelity`.
-    report = grader.grade(kernel, material_of(name).suite, sandbox=sandbox, effort="uncompiled",
-                          seed=SEED)
+    def failures():
+        report = grader.grade(kernel, suite, sandbox=sandbox, effort=effort, seed=SEED)
+        assert report.source_sha256 == submitted
+        if report.verdict is not Verdict.PASSED:
+            yield f"{report.verdict} {report.reason}"
+            yield from (f"{r.name}: {f.code} {f.seen}" for r in report.results for f in r.findings)
 
-    said = [f"{r.name}: {f.code} {f.seen}" for r in report.results for f in r.findings]
-    assert report.verdict is Verdict.PASSED, said or report.reason
+    assert proofs.faults(fact, failures)[0] == ()

@@ -7,9 +7,9 @@ import itertools
 import json
 import os
 import stat
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -744,12 +744,15 @@ def test_a_broken_cache_holds_nothing(cache, text):
 
 
 def test_what_is_timed_runs_alone_and_all_else_side_by_side(cache, monkeypatch):
-    monkeypatch.setattr(client, "TURN_S", 0.2)
+    waits: list[float] = []
+    ticks = itertools.count(step=client.TURN_S / 9)
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: next(ticks),
+                                                        sleep=waits.append))
 
     def waited(alone: bool) -> bool:
-        started = time.monotonic()
+        waits.clear()
         with client.turn(alone=alone):
-            return time.monotonic() - started > 0.1
+            return bool(waits)
 
     with client.turn(alone=False):
         assert not waited(alone=False)

@@ -1,8 +1,9 @@
 """Right solutions that differ from ours: whole files, folders of files, and overlays.
 
-An overlay under ``overlays/`` holds the top-level statements in which a variant differs from the
-solution, and ``del name`` for each one that it lacks. Statements are matched by the names that
-they bind.
+An overlay under ``overlays/`` holds the top-level statements in which a variant, or each file of
+it, differs from the solution, and ``del name`` for each one that it lacks. Statements are matched
+by the names that they bind. What the variants of a module share is an overlay as well,
+``_common.py``, which lies under theirs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ FOLDERS = tuple(Path(__file__).with_name(name) for name in ("right", "overlays")
 def of(slug: str) -> list[Path]:
     """The variants of a module, by its slug."""
     return sorted((path for folder in FOLDERS for path in (folder / slug).glob("*")
-                   if path.suffix == ".py" or (path.is_dir() and path.name != "__pycache__")),
+                   if not path.name.startswith("_") and (path.suffix == ".py" or path.is_dir())),
                   key=lambda path: path.stem)
 
 
@@ -36,12 +37,14 @@ def whole(path: Path, solution: Path, folder: Path) -> Path:
         for source in (solution.parent, path):
             shutil.copytree(source, folder, dirs_exist_ok=True,
                             ignore=shutil.ignore_patterns("__pycache__"))
-    kernel = folder / solution.name
-    if overlay:
-        changes = path / solution.name if path.is_dir() else path
-        folder.mkdir(parents=True, exist_ok=True)
-        kernel.write_text(overlaid(solution.read_text(), changes.read_text()))
-    return kernel
+    folder.mkdir(parents=True, exist_ok=True)
+    for changes in (path.rglob("*.py") if path.is_dir() else [path]) if overlay else ():
+        name = changes.relative_to(path) if path.is_dir() else solution.name
+        base = (solution.parent / name).read_text()
+        if (common := path.with_name("_common.py")).exists():
+            base = overlaid(base, common.read_text())
+        (folder / name).write_text(overlaid(base, changes.read_text()))
+    return folder / solution.name
 
 
 def overlaid(base: str, changes: str) -> str:
@@ -53,25 +56,25 @@ def overlaid(base: str, changes: str) -> str:
     Raises:
         ValueError: ``changes`` deletes a name that the base does not bind.
     """
-    statements = _statements(base)
+    parts = statements(base)
     pending: list[tuple[str, str]] = []
-    for name, text in _statements(changes):
-        names = [known for known, _ in statements]
+    for name, text in statements(changes):
+        names = [known for known, _ in parts]
         if name.startswith("del "):
-            statements.pop(names.index(name.removeprefix("del ")))
+            parts.pop(names.index(name.removeprefix("del ")))
         elif name in names:
             place = names.index(name)
-            statements[place:place + 1] = [*pending, (name, text)]
+            parts[place:place + 1] = [*pending, (name, text)]
             pending = []
         elif name.startswith(("import ", "from ")):
             imports = [name.startswith(("import ", "from ")) for name in names]
-            statements.insert(len(names) - imports[::-1].index(True), (name, text))
+            parts.insert(len(names) - imports[::-1].index(True), (name, text))
         else:
             pending.append((name, text))
-    return "".join(text for _, text in [*statements, *pending])
+    return "".join(text for _, text in [*parts, *pending])
 
 
-def _statements(source: str) -> list[tuple[str, str]]:
+def statements(source: str) -> list[tuple[str, str]]:
     """(name, text with the comments above it) of each top-level statement."""
     lines, start, statements = source.splitlines(keepends=True), 0, []
     for node in ast.parse(source).body:

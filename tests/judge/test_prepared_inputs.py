@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import shutil
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +28,7 @@ from grader.suite import (
     rand,
     refuses,
 )
+from tests.support.waiting import HANG_S, wait_until
 from tritonlab.course import course
 from tritonlab.watch import grade_thread
 from tritonlab.watch.grade_thread import GradeThread
@@ -177,8 +177,8 @@ def test_watch_prepares_each_grade_after_the_first_and_none_twice(monkeypatch):
     with GradeThread(course.load(), lambda event: None) as regrader:
         for _ in range(3):
             regrader.begin(Submission(module, module.solution, None))
-            made.append(given.get(timeout=60))
-            time.sleep(0.5)
+            made.append(given.get(timeout=HANG_S))
+            wait_until(lambda: regrader._prepared and regrader._prepared[1] is not made[-1])
 
     assert made[0] is None  # what would be graded was not known
     assert made[1] is not None

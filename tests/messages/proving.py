@@ -14,6 +14,8 @@ from tests.messages.steps import (
     did,
     machine,
     no_grader,
+    own_cache,
+    proved,
     started,
 )
 
@@ -34,9 +36,11 @@ SITUATIONS: dict[str, list[Situation]] = {
     "check": [
         S("an unknown id", "tritonlab check dubling"),
         S("no course there", "tritonlab check --course nowhere"),
-        S("all is proved", "tritonlab check doubling --runs 1", (), (alone,)),
+        S("all is proved", "tritonlab check doubling --runs 1", (own_cache,), (alone,)),
+        S("it was proved before", "tritonlab check doubling --runs 1", (own_cache, proved),
+          (alone,)),
         S("a module without its exercise", "tritonlab check doubling --runs 1",
-          (course_without("tracks/*/01-doubling/kernel.py"),), (alone,)),
+          (own_cache, course_without("tracks/*/01-doubling/kernel.py")), (alone,)),
     ],
     "new": [
         S("a module", "tritonlab new track2/my-idea --course course",

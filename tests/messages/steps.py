@@ -145,6 +145,17 @@ def course_without(name: str) -> Step:
     return step
 
 
+def own_cache(stage: Stage) -> None:
+    """Nothing was compiled or proved before."""
+    os.environ["TRITONLAB_CACHE"] = str(stage.home.parent / "cache")
+
+
+def proved(stage: Stage) -> None:
+    """The module was proved before."""
+    with alone():
+        assert stage.type("tritonlab check doubling --runs 1").code == 0
+
+
 def damaged(stage: Stage) -> None:
     """A line of the journal is rubbish."""
     with (stage.mark / "journal.jsonl").open("a") as file:

@@ -237,7 +237,7 @@ def test_a_long_file_is_inspected_in_the_time_that_its_length_needs(tmp_path, te
 
     assert [finding.code for finding in found] == ([code] if code else [])
     assert all(len(finding.seen) < 300 and len(finding.todos) <= MAX_SHOWN for finding in found)
-    assert seconds < 5  # a tenth of that on an idle machine; what was quadratic took a minute
+    assert seconds < 20  # a fortieth of that on an idle machine; what was quadratic took a minute
 
 
 def test_nothing_of_a_file_is_printed_while_it_is_inspected(tmp_path, capfd):

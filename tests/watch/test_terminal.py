@@ -226,11 +226,14 @@ LENDS = """
 import sys
 from tritonlab.watch.terminal import Keyboard
 with Keyboard() as keyboard:
+    put = keyboard.inbox.put
+    keyboard.inbox.put = lambda event: (put(event), print("kept", flush=True))
     code = keyboard.run([sys.executable, "-c", sys.argv[1]], lambda: False, reads=False)
     print("ended with", code, "and typed were", keyboard.inbox.take())
 """
 PRINTS = """
 import sys, time
+from pathlib import Path
 print("begun", flush=True)
 try:
     assert sys.stdin.read() == ""
@@ -245,23 +248,26 @@ def test_keys_typed_while_a_program_prints_are_kept_unseen_and_q_ends_it(place):
     try:
         terminal.shows("begun")
         terminal.press("h?")
-        time.sleep(0.5)
+        terminal.shows("kept")
+        shown = terminal.program.before
         terminal.press("q")
         terminal.program.expect("ended with 130 and typed were .*\n")
 
         assert "TypedKeys(keys='h?')" in terminal.program.after
-        assert terminal.program.before.strip() == ""  # nothing was echoed
+        assert (shown + terminal.program.before).strip() == ""  # nothing was echoed
         assert terminal.ends() == 0
     finally:
         terminal.kill()
 
 
 def test_keys_typed_while_a_program_prints_come_when_it_has_ended(place):
-    prints = PRINTS.replace("600", "1")
+    prints = PRINTS.replace("time.sleep(600)", "while not Path('over').exists(): time.sleep(0.05)")
     terminal = Terminal(place, [sys.executable, "-c", LENDS, prints])
     try:
         terminal.shows("begun")
         terminal.press("h")
+        terminal.shows("kept")
+        (place / "over").touch()
         terminal.program.expect("ended with 0 and typed were .*\n")
 
         assert "TypedKeys(keys='h')" in terminal.program.after

@@ -22,6 +22,7 @@ import pytest
 import grader
 from grader.report import Report, Verdict
 from tests.support import toy
+from tests.support.waiting import HANG_S, wait_until
 from tritonlab.course import course
 from tritonlab.errors import CannotGrade
 from tritonlab.grading import grade as grading
@@ -36,16 +37,14 @@ from tritonlab.watch.watcher import Watch
 from tritonlab.workspace import watch_lock, workspace
 from tritonlab.workspace.submission import Submission
 
-WAIT_S = 30.0  # until something that has to happen did
-STILL_S = 0.5  # in which something that must not happen would
 RIGHT, WRONG, SLOW = "x = 1  # right\n", "x = 2  # wrong\n", "x = 3  # slow\n"
 
 
-def wait_for(there: Callable[[], object]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not there():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.005)
+def save(path: Path, text: str) -> None:
+    """Saves as editors do; no machine is slow enough for half a file to be seen."""
+    aside = path.with_name(".kernel.py.swp")
+    aside.write_text(text)
+    aside.rename(path)
 
 
 @pytest.fixture
@@ -64,8 +63,15 @@ def saved(submission) -> Iterator[list[Content]]:
     """What the exercise was told to hold, from the beginning."""
     told: list[Content] = []
     with Saves(submission, told.append):
-        wait_for(lambda: told)
+        wait_until(lambda: told)
         yield told
+
+
+@pytest.fixture
+def slow_saves(monkeypatch) -> None:
+    """Half a save is taken for what it is, however busy the machine is."""
+    monkeypatch.setattr(file_events, "TORN_S", HANG_S)
+    monkeypatch.setattr(file_events, "RESTLESS_S", HANG_S)
 
 
 def overwrite(path: Path) -> None:
@@ -73,9 +79,7 @@ def overwrite(path: Path) -> None:
 
 
 def rename(path: Path) -> None:
-    aside = path.with_name(".kernel.py.swp")
-    aside.write_text(RIGHT)
-    aside.rename(path)
+    save(path, RIGHT)
 
 
 def rename_after_moving_away(path: Path) -> None:
@@ -92,33 +96,47 @@ def write_in_two_halves(path: Path) -> None:
         file.write(RIGHT)
 
 
-@pytest.mark.parametrize("save", [
+@pytest.mark.parametrize("way", [
     overwrite, rename, rename_after_moving_away, write_in_two_halves], ids=lambda f: f.__name__)
-def test_a_save_is_told_once_however_an_editor_writes(saved, submission, save):
-    save(submission.kernel)
+def test_a_save_is_told_once_however_an_editor_writes(slow_saves, saved, submission, way):
+    way(submission.kernel)
+    wait_until(lambda: len(saved) > 1)
+    right = file_events.look(submission)
+    save(submission.kernel, WRONG)  # what was told in between would come before it
+    wait_until(lambda: saved[-1] == file_events.look(submission))
 
-    wait_for(lambda: len(saved) > 1)
-    time.sleep(STILL_S)
-    assert [content.complaint for content in saved] == ["", ""]
-    assert saved[-1] == file_events.look(submission)
+    assert [content.complaint for content in saved] == ["", "", ""]
+    assert saved[1] == right
 
 
-def test_a_save_that_changes_nothing_is_not_told(saved, submission):
+def test_a_save_that_changes_nothing_is_not_told(slow_saves, saved, submission, monkeypatch):
+    look, looks = file_events.look, []
+    monkeypatch.setattr(file_events, "look", lambda one: (looks.append(one), look(one))[1])
     submission.kernel.write_text(submission.kernel.read_text())
     os.utime(submission.kernel)
 
-    time.sleep(file_events.LOOK_S + STILL_S)
-    assert len(saved) == 1
+    wait_until(lambda: len(looks) > 1)
+    save(submission.kernel, WRONG)
+    wait_until(lambda: saved[-1] == look(submission))
+    assert len(saved) == 2
 
 
-def test_many_saves_in_a_row_end_with_the_last(saved, submission):
-    for number in range(40):
-        submission.kernel.write_text(f"x = {number}\n")
-        time.sleep(0.002)
+def test_many_saves_in_a_row_end_with_the_last(slow_saves, saved, submission, monkeypatch):
+    look, numbers = file_events.look, iter(range(40))
 
-    wait_for(lambda: saved[-1] == file_events.look(submission))
-    time.sleep(STILL_S)
-    assert len(saved) < 40
+    def look_between_saves(one: Submission) -> Content:
+        content = look(one)
+        for number in numbers:
+            save(one.kernel, f"x = {number}\n")
+            break
+        return content
+
+    monkeypatch.setattr(file_events, "look", look_between_saves)
+    save(submission.kernel, RIGHT)
+
+    wait_until(lambda: len(saved) > 1)
+    assert saved[1:] == [look(submission)]
+    assert submission.kernel.read_text() == "x = 39\n"
 
 
 def test_a_save_is_seen_without_events(submission, monkeypatch):
@@ -128,19 +146,19 @@ def test_a_save_is_seen_without_events(submission, monkeypatch):
     monkeypatch.setattr(file_events.watchfiles, "watch", no_events)
     told: list[Content] = []
     with Saves(submission, told.append):
-        wait_for(lambda: told)
-        submission.kernel.write_text(RIGHT)
+        wait_until(lambda: told)
+        save(submission.kernel, RIGHT)
 
-        wait_for(lambda: len(told) > 1)
+        wait_until(lambda: len(told) > 1)
 
 
 def test_polling_sees_a_save(submission):
     told: list[Content] = []
     with Saves(submission, told.append, poll=True):
-        wait_for(lambda: told)
-        submission.kernel.write_text(RIGHT)
+        wait_until(lambda: told)
+        save(submission.kernel, RIGHT)
 
-        wait_for(lambda: len(told) > 1)
+        wait_until(lambda: len(told) > 1)
 
 
 def test_further_files_of_an_exercise_are_watched(home, course_root):
@@ -155,10 +173,10 @@ def test_further_files_of_an_exercise_are_watched(home, course_root):
     told: list[Content] = []
 
     with Saves(Submission(module, place.kernel(module), place), told.append):
-        wait_for(lambda: told)
+        wait_until(lambda: told)
         (place.folder(module) / "package" / "part.py").write_text("y = 2\n")
 
-        wait_for(lambda: len(told) > 1)
+        wait_until(lambda: len(told) > 1)
 
 
 @pytest.mark.parametrize(("spoil", "says"), [
@@ -172,13 +190,13 @@ def test_what_cannot_be_graded_is_told_and_so_is_its_return(saved, submission, s
     first = saved[0]
     spoil(submission.kernel)
 
-    wait_for(lambda: len(saved) > 1)
+    wait_until(lambda: len(saved) > 1)
     assert says in saved[-1].complaint
     folder = submission.kernel.parent
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(exist_ok=True)
     submission.kernel.write_text(toy.EXERCISE)
-    wait_for(lambda: saved[-1] == first)
+    wait_until(lambda: saved[-1] == first)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -260,7 +278,7 @@ class Session:
         if not self.view.of("ended"):
             self.press("q")
         self.hold.set()
-        self._thread.join(WAIT_S)
+        self._thread.join(HANG_S)
         assert not self._thread.is_alive()
 
     def grade(self, submission: Submission, *, first: tuple[str, ...], cancelled: threading.Event,
@@ -286,7 +304,7 @@ class Session:
         return toy.report(results, submission.kernel, suite_sha256=suite)
 
     def save(self, text: str) -> None:
-        self.submission.kernel.write_text(text)
+        save(self.submission.kernel, text)
 
     def save_slow(self) -> dict[str, Any]:
         """Save what fails and goes on, and wait until that failure is told: on a busy machine, the
@@ -301,7 +319,7 @@ class Session:
 
     def until(self, event: str, count: int = 1) -> dict[str, Any]:
         """Wait until so many events of a name were told; returns the last."""
-        wait_for(lambda: len(self.view.of(event)) >= count)
+        wait_until(lambda: len(self.view.of(event)) >= count)
         return self.view.of(event)[count - 1]
 
     def records(self, event: str = "graded") -> list[Any]:
@@ -459,11 +477,11 @@ def test_quitting_cancels_what_runs_and_records_nothing_of_it(session):
     session.until("graded")
     session.save(SLOW)
     session.until("began", 2)
-    wait_for(lambda: len(session.firsts) == 2)
+    wait_until(lambda: len(session.firsts) == 2)
     session.press("q")
 
     session.until("ended")
-    wait_for(lambda: session.code is not None)
+    wait_until(lambda: session.code is not None)
     assert session.cancelled == [SLOW]
     assert len(session.records()) == 1
     assert "was ended; nothing of it is recorded" in session.view.of("notice")[-1]["text"]
@@ -475,12 +493,12 @@ def test_a_grade_that_was_on_its_way_to_the_record_is_shown_and_not_denied(sessi
 
     def slowly(*args: Any) -> grading.SaveResult:
         saving.set()
-        assert go_on.wait(WAIT_S)
+        assert go_on.wait(HANG_S)
         return save(*args)
 
     monkeypatch.setattr(grading, "save", slowly)
     session.save(WRONG)
-    assert saving.wait(WAIT_S)
+    assert saving.wait(HANG_S)
     session.press("q")
     go_on.set()
 
@@ -540,7 +558,7 @@ def test_another_exercise_can_be_watched_beside_it_but_not_gone_to(session, toy_
     with held_elsewhere("copy"):
         session.press("n")
 
-        wait_for(lambda: "Another watch, process" in session.view.texts())
+        wait_until(lambda: "Another watch, process" in session.view.texts())
         assert session.records("started") == []
         assert session.watch.module.id == "track1/softmax"
         session.save(WRONG)
@@ -572,7 +590,7 @@ def test_a_hint_is_shown_and_recorded(session):
     session.press("h")
     session.until("page")
 
-    wait_for(lambda: session.records("hint"))
+    wait_until(lambda: session.records("hint"))
     assert session.records("hint")[0]["group"] == "B"  # the failure names TODO 2
 
 
@@ -582,13 +600,14 @@ def test_a_hint_is_about_the_failure_that_is_shown(session):
     session.press("h")
     session.until("page")
 
-    wait_for(lambda: session.records("hint"))
+    wait_until(lambda: session.records("hint"))
     assert session.records("hint")[0]["group"] == "B"
 
 
 def test_there_is_no_hint_where_nothing_failed(session):
     session.save(RIGHT)
-    wait_for(lambda: "PASSED" in [told["report"]["verdict"] for told in session.view.of("graded")])
+    wait_until(lambda: any(told["report"]["verdict"] == "PASSED"
+                           for told in session.view.of("graded")))
     session.press("h")
 
     assert "Nothing has failed" in session.until("notice")["text"]
@@ -722,7 +741,8 @@ def test_the_next_module_has_to_be_wanted_before_a_pass(session):
 def test_it_never_goes_on_by_itself(session):
     session.save(RIGHT)
     session.until("graded")
-    time.sleep(STILL_S)
+    session.press("?")  # answered after all that came before
+    session.until("keys")
 
     assert len(session.view.of("watching")) == 1
 
@@ -740,10 +760,54 @@ def test_the_solution_is_asked_for_before_a_pass_and_shown_by_its_verb(session, 
     session.until("graded", 2)
     session.press("sbr")
 
-    wait_for(lambda: len(ran) == 4)
+    wait_until(lambda: len(ran) == 4)
     assert ran == [
         ("solution", "track1/softmax", "--give-up", False), ("solution", "track1/softmax", False),
         ("bench", "track1/softmax", False), ("read", "track1/softmax", True)]
+
+
+def test_there_is_nothing_to_bring_back_or_to_reset_at_first(session):
+    session.until("graded")
+    session.press("u")
+    assert "There is no backup of track1/softmax" in session.until("notice")["text"]
+    session.press("xy")
+
+    wait_until(lambda: "This is the fresh exercise already" in session.view.texts())
+    assert session.submission.kernel.read_text() == toy.EXERCISE
+
+
+@pytest.mark.parametrize(("name", "code", "says"), [
+    ("code", None, "was opened in code."), ("vim", 0, ""), ("vim", 1, "vim did not end well."),
+    ("none", None, "No editor was found"),
+])
+def test_the_exercise_is_opened_in_an_editor(session, monkeypatch, tmp_path, name, code, says):
+    ran: list[list[str]] = []
+    program = tmp_path / "bin" / name
+    program.parent.mkdir()
+    if name != "none":
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent))
+    monkeypatch.setenv("EDITOR", name)
+    monkeypatch.setattr(Watch, "run_aside", lambda watch, command, *, reads: (
+        ran.append(command), code)[1])
+    session.until("graded")
+    session.press("e?")
+    session.until("keys")
+
+    assert says in session.view.texts()
+    assert ran == ([[name, str(session.submission.kernel)]] if code is not None else [])
+
+
+@pytest.mark.parametrize("code", [None, -9, 77])
+def test_a_verb_that_does_not_end_well_is_to_be_repeated(session, monkeypatch, code):
+    monkeypatch.setattr(Watch, "run_aside", lambda *_, reads: code)
+    session.until("graded")
+    session.press("r?")
+    session.until("keys")
+
+    assert "It did not end well. Repeat it in another terminal: tritonlab read track1/softmax" \
+        in session.view.texts()
 
 
 def test_all_keys_are_listed_and_others_are_answered(session):

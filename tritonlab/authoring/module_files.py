@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,10 @@ STARTERS = ("blanks", "slow", "broken", "specification")  # what exercises of a 
 
 @dataclass(frozen=True)
 class Material:
-    """The texts of a module. ``starter``: the kind of exercises of its track."""
+    """The texts of a module, with the digests of its files when they were read.
+
+    ``starter``: the kind of exercises of its track.
+    """
 
     module: Module
     starter: str
@@ -27,6 +31,7 @@ class Material:
     exercise: Mapping[str, str]  # texts by path: kernel.py, and what else the suite names
     solution: Mapping[str, str]
     suite: Suite
+    digests: Mapping[str, str]
 
     @property
     def functions(self) -> tuple[str, ...]:
@@ -45,13 +50,14 @@ def read(module: Module, starter: str) -> Material:
     Raises:
         Exception: any error of the author's suite.
     """
+    before = digests(module)
     suite = grader.load_suite(module.suite)
     exercise, solution = (
         {name: (folder / name).read_text("utf-8") for name in (KERNEL, *suite.files)
          if (folder / name).is_file()}
         for folder in (module.folder, module.solution.parent))
     readme = (module.folder / "README.md").read_text("utf-8")
-    return Material(module, starter, readme, exercise, solution, suite)
+    return Material(module, starter, readme, exercise, solution, suite, before)
 
 
 def write(texts: Mapping[str, str], folder: Path) -> None:
@@ -94,6 +100,22 @@ def strays(course: Course, roots: Roots) -> Iterator[str]:
 def no_starter(starter: str) -> str:
     """Returns the fault for an unknown starter."""
     return f"starter = \"{starter}\" is none of {', '.join(STARTERS)}"
+
+
+def digests(module: Module) -> dict[str, str]:
+    """Returns the digests of a module's three folders, by their kind."""
+    return {kind: digest(folder) for kind, folder, _ in folders(module)}
+
+
+def digest(folder: Path, without: str = "") -> str:
+    """Returns a SHA-256 of all files below a folder, caches of Python and one folder apart."""
+    sha256 = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and "__pycache__" not in name.parts and name.parts[0] != without:
+            data = path.read_bytes()
+            sha256.update(f"{name}\0{len(data)}\0".encode() + data)
+    return sha256.hexdigest()
 
 
 def files(module: Module) -> Iterator[str]:

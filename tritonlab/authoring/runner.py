@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
@@ -19,11 +19,13 @@ from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import grader
+from grader.processes.cache import FOLDER
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, Kind
 from tritonlab.authoring import checks as author
-from tritonlab.authoring import expectations, module_files
+from tritonlab.authoring import expectations, module_files, proofs
 from tritonlab.authoring import mutants as mutated
 from tritonlab.authoring.module_files import KERNEL, Material
+from tritonlab.authoring.proofs import Fact
 from tritonlab.authoring.worker_pool import WorkerPool
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module, Roots
@@ -67,11 +69,12 @@ class Task:
 
 @dataclass(frozen=True)
 class CheckOutcome:
-    """The result of one check: its faults as sentences."""
+    """The result of one check: its faults as sentences. ``cached``: it was proved before."""
 
     name: str
     faults: tuple[str, ...] = ()
     seconds: float = 0.0
+    cached: bool = False
 
     @property
     def passed(self) -> bool:
@@ -83,7 +86,7 @@ class MutantResult:
     """A row of the kill matrix, with the ``faults`` of the runs that did not kill the mutant.
 
     ``case`` is the one that killed it in the first run. ``drawn``: it has random inputs, so that
-    runs may differ.
+    runs may differ. ``cached``: all runs were made before.
     """
 
     id: str
@@ -95,6 +98,7 @@ class MutantResult:
     runs: int = 0
     faults: tuple[str, ...] = ()
     seconds: float = 0.0
+    cached: bool = False
 
     @property
     def passed(self) -> bool:
@@ -148,6 +152,12 @@ class CourseProof:
             all(proof.passed for proof in self.proofs)
 
     @property
+    def cached(self) -> dict[str, int]:
+        """How many checks and mutants were proved before."""
+        return {"checks": sum(one.cached for proof in self.proofs for one in proof.outcomes),
+                "mutants": sum(one.cached for proof in self.proofs for one in proof.mutants)}
+
+    @property
     def exit_code(self) -> int:
         if self.broken:
             return EXIT_GRADER_BROKE
@@ -160,6 +170,7 @@ class CourseProof:
             "passed": self.passed,
             "exit_code": self.exit_code,
             "seconds": self.seconds,
+            "cached": self.cached,
             "broken": self.broken,
             "strays": list(self.strays),
             "modules": [{
@@ -174,7 +185,7 @@ class CourseProof:
 
 
 def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *,
-          runs: int = RUNS, workers: int | None = None,
+          runs: int = RUNS, anew: bool = False, workers: int | None = None,
           on_event: Callable[[object], None] | None = None) -> CourseProof:
     """Checks modules, several tasks at a time.
 
@@ -183,6 +194,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
         strays: faults of the course as a whole.
         runs: of each mutant. One that fails in a case without random inputs, such as a question to
             host code, is run once: it would fail alike again.
+        anew: neither use nor keep a cache of proofs and of compiled code.
         workers: tasks at a time; by default one for each available core.
         on_event: called with each task as a str when it begins, and with its future at the end.
 
@@ -199,7 +211,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     waiting = [Task(module.id, "text") for module in modules]  # by rank
     begun: dict[Future[TaskResult], Task] = {}
     size = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    with WorkerPool(size, _workshop, roots) as pool:
+    with WorkerPool(size, _workshop, roots, anew) as pool:
         while begun or waiting:
             while waiting and len(begun) < size:
                 task = waiting.pop(0)
@@ -247,13 +259,15 @@ def _enter(proof: Proof, done: TaskResult) -> None:
         proof.mutants[place] = replace(
             new, runs=old.runs + new.runs, kills=old.kills + new.kills,
             faults=tuple(dict.fromkeys(old.faults + new.faults)),
-            seconds=old.seconds + done.seconds)
+            seconds=old.seconds + done.seconds, cached=new.cached and (old.cached or not old.runs))
 
 
 @contextlib.contextmanager
-def _workshop(roots: Roots) -> Iterator[Callable[[Task], TaskResult]]:
+def _workshop(roots: Roots, anew: bool) -> Iterator[Callable[[Task], TaskResult]]:
     """Provides a worker with the course and a sandbox, which warms up meanwhile."""
     os.environ["OMP_NUM_THREADS"] = "1"  # before the import of torch: workers share the cores
+    if anew:
+        os.environ[FOLDER] = "off"
     with grader.Sandbox() as box:
         yield partial(_perform, course.load(roots), box)
 
@@ -274,7 +288,7 @@ def _perform(the_course: Course, box: Sandbox, task: Task) -> TaskResult:
     elif task.kind == "mutant":
         done = TaskResult(task, mutants=(_mutant(task, _material(module, starter), box),))
     else:
-        done = TaskResult(task, _timed(_TASKS[task.kind], _material(module, starter), box))
+        done = TaskResult(task, check(task.kind, _material(module, starter), box))
     return replace(done, seconds=time.monotonic() - started)
 
 
@@ -287,7 +301,10 @@ def _text(task: Task, module: Module, starter: str) -> TaskResult:
         if outcomes[0].passed:
             outcomes.append(CheckOutcome("the suite can be loaded", (_message(error),)))
         return TaskResult(task, tuple(outcomes), sound=False)
-    outcomes += _timed(author.READ, material)
+    for name, check_files in author.READ.items():
+        started = time.monotonic()
+        outcomes.append(CheckOutcome(name, tuple(check_files(material)),
+                                     time.monotonic() - started))
     mutants = tuple(MutantResult(m.id, m.title, m.codes) for m in material.suite.mutants)
     return TaskResult(task, tuple(outcomes), mutants)
 
@@ -366,16 +383,36 @@ def solution_passes(material: Material, box: Sandbox) -> Iterator[str]:
 
 
 def _mutant(task: Task, material: Material, box: Sandbox) -> MutantResult:
+    if not task.killer:
+        return kill(material, task.mutant, box)
     mutant = next(m for m in material.suite.mutants if m.id == task.mutant)
     result = MutantResult(mutant.id, mutant.title, mutant.codes, task.killer, runs=task.runs)
-    if task.killer:
-        faults_by_run = mutated.kill_again(material, mutant.id, task.killer, task.runs, box)
-        return replace(result, kills=faults_by_run.count([]),
-                       faults=tuple(itertools.chain(*faults_by_run)))
+    fact = Fact(f"mutant {task.mutant} is killed by '{task.killer}' in {task.runs} more runs",
+                material, ("solutions", "suites"))
+    if proofs.recall(fact) is not None:
+        return replace(result, kills=task.runs, cached=True)
+    faults_by_run = mutated.kill_again(material, mutant.id, task.killer, task.runs, box)
+    if not any(faults_by_run):
+        proofs.keep(fact)
+    return replace(result, kills=faults_by_run.count([]),
+                   faults=tuple(itertools.chain(*faults_by_run)))
+
+
+def kill(material: Material, mutant_id: str, box: Sandbox) -> MutantResult:
+    """Runs a mutant for the first time, unless the proof that it is killed was kept."""
+    mutant = next(m for m in material.suite.mutants if m.id == mutant_id)
+    result = MutantResult(mutant.id, mutant.title, mutant.codes, runs=1)
+    fact = Fact(f"mutant {mutant_id} is killed with its diagnosis", material,
+                ("solutions", "suites"))
+    if killer := proofs.recall(fact):
+        return replace(result, case=killer, kills=1, cached=True,
+                       drawn=mutated.draws(material.suite, killer))
     try:
         killer, faults = mutated.kill(material, mutant.id, box)
     except ValueError as error:  # it cannot be applied
         return replace(result, faults=(str(error),), drawn=False)
+    if not faults:
+        proofs.keep(fact, killer)
     return replace(result, case=killer, kills=int(not faults), faults=tuple(faults),
                    drawn=mutated.draws(material.suite, killer))
 
@@ -388,15 +425,21 @@ _TASKS: Mapping[str, Mapping[str, Callable[[Material, Sandbox], Iterator[str]]]]
     "self-test": {
         "the suite tells wrong answers from right ones": lambda material, box: self_test(material)},
 }
+_FOLDERS = {"solution": ("solutions", "suites"), "exercise": ("tracks", "suites"),
+            "lesson": ("tracks",), "self-test": ("suites",)}  # whose files decide
 
 
-def _timed(checks: Mapping[str, Callable[..., Iterable[str]]], material: Material,
-           *arguments: Sandbox) -> tuple[CheckOutcome, ...]:
-    """Runs checks in turn. Their names may hold the kind of the track's exercises."""
+def check(kind: str, material: Material, box: Sandbox) -> tuple[CheckOutcome, ...]:
+    """Runs the checks of one kind of task that were not proved before."""
     outcomes = []
-    for name, check in checks.items():
+    for fact, prove in zip(facts(kind, material), _TASKS[kind].values(), strict=True):
         started = time.monotonic()
-        faults = tuple(check(material, *arguments))
-        outcomes.append(CheckOutcome(name.format(starter=material.starter), faults,
-                                     time.monotonic() - started))
+        faults, cached = proofs.faults(fact, partial(prove, material, box))
+        outcomes.append(CheckOutcome(fact.statement, faults, time.monotonic() - started, cached))
     return tuple(outcomes)
+
+
+def facts(kind: str, material: Material) -> list[Fact]:
+    """Returns what the checks of one kind of task prove."""
+    return [Fact(name.format(starter=material.starter), material, _FOLDERS[kind])
+            for name in _TASKS[kind]]

@@ -30,6 +30,8 @@ def check(
     folder: Folder = None,
     runs: Annotated[int, typer.Option(
         min=1, max=1000, help="How often each mutant is graded, with fresh inputs.")] = 5,
+    anew: Annotated[bool, typer.Option(
+        "--no-cache", help="Prove everything anew, whatever was proved before.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """For authors: prove modules, and that their tests find mistakes."""
@@ -41,8 +43,8 @@ def check(
     modules = [the_course.find(name) for name in ids] if ids else [*the_course.modules]
     strays = [] if ids else list(module_files.strays(the_course, roots))
     with progress_on(plain or as_json) as progress:
-        proved = runner.prove(list(dict.fromkeys(modules)), roots, strays, runs=runs,
-                               on_event=progress)
+        proved = runner.prove(list(dict.fromkeys(modules)), roots, strays, runs=runs, anew=anew,
+                              on_event=progress)
     failed = [proof.module for proof in proved.proofs if not proof.passed]
     again = " ".join(failed) if len(failed) <= MOST_NAMED else ""
     command = "tritonlab list" if proved.passed else _typed("tritonlab check", again, folder)

@@ -67,6 +67,11 @@ def _summary(screen: Screen, proved: CourseProof) -> None:
     screen.line(verdict, f"  {whole} of {q.plural(len(proved.proofs), 'module')} proved; {killed} "
                          f"of {len(mutants)} mutants killed, in {kills} of {runs} runs; "
                          f"{proved.seconds:.1f} s.")
+    checks, cached = proved.cached["checks"], proved.cached["mutants"]
+    if checks or cached:
+        others = f" and {q.plural(checks, 'other check')}" if checks else ""
+        screen.line(f"{cached} of {q.plural(len(mutants), 'mutant')}{others} were proved before; "
+                    "--no-cache proves them anew.")
 
 
 def _word(passed: bool) -> tuple[str, str]:

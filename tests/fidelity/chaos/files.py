@@ -240,8 +240,8 @@ def no_file(bench: Bench, make: Callable[[Path], object]) -> list[str]:
         else:
             bench.kernel.unlink(missing_ok=True)
     problems = bench.expected(ended, {2}, cold=False)
-    if ended.err.count("\n") != 1 or ended.seconds > 1.0:
-        problems.append(f"no sentence, or late: {ended.seconds:.1f} s, {ended.err!r}")
+    if ended.err.count("\n") != 1:
+        problems.append(f"no sentence: {ended.err!r}")
     if bench.recorded() != before:
         problems.append("something was recorded")
     return [*problems, *bench.store(), *bench.leftovers()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import re
 import tempfile
 import time
@@ -16,6 +18,7 @@ from grader.judge.context import Effort
 from grader.report import Finding, Kind, Report, Verdict
 from grader.sandbox import Sandbox
 from grader.suite import Suite
+from tests.fidelity import variants
 from tests.fidelity.tally import Say, Tally
 
 FOLDER = Path(__file__).parent
@@ -43,6 +46,24 @@ class Cheat:
         return FOLDER / self.module / f"{self.name}.py"
 
     @property
+    def source(self) -> str:
+        """The submission: the file, and below its imports the functions of ``_common.py`` that it
+        calls, with the imports there.
+        """
+        text, shared = self.path.read_text(), ""
+        head, body = _parted(text)
+        imports, functions = _parted(self.path.with_name("_common.py").read_text())
+        bound = {name for name, _ in body}
+        for name, function in reversed(functions):
+            names = {node.id for node in ast.walk(ast.parse(text + shared))
+                     if isinstance(node, ast.Name)}
+            if name in names - bound:
+                shared = function + shared
+        if shared:
+            shared = "\n" + "".join(line for _, line in imports[1:]) + shared
+        return "".join([*(part for _, part in head), shared, *(part for _, part in body)])
+
+    @property
     def trick(self) -> str:
         """What it does, in the words of its docstring."""
         return " ".join(self.path.read_text().split('"""')[1].split())
@@ -50,7 +71,7 @@ class Cheat:
     def put(self, folder: Path) -> Path:
         """A copy whose learner lives in ``folder``."""
         path = folder / "kernel.py"
-        path.write_text(self.path.read_text().replace(HOME, str(folder)))
+        path.write_text(self.source.replace(HOME, str(folder)))
         return path
 
     def caught(self, report: Report) -> Finding | None:
@@ -60,6 +81,14 @@ class Cheat:
                 if finding.code in self.codes and re.search(self.says, finding.seen):
                     return finding
         return None
+
+
+def _parted(source: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The statements of a file up to its last import at the top, and the others."""
+    statements = variants.statements(source)
+    head = [*itertools.takewhile(lambda one: one[0].startswith(("docstring", "import ", "from ")),
+                                 statements)]
+    return head, statements[len(head):]
 
 
 def cheats() -> list[Cheat]:

@@ -31,7 +31,7 @@ def believed(cheats: Iterable[Any]) -> dict[str, bool]:
         for number, cheat in enumerate(asked):  # some write beside themselves
             copy = Path(folder) / str(number) / "kernel.py"
             copy.parent.mkdir()
-            copy.write_text(cheat.path.read_text())
+            copy.write_text(cheat.source)
             lines += f"{cheat.module} {copy}\n"
         environment = {**os.environ, "TRITON_INTERPRET": "1", "HOME": folder,
                        "MALLOC_PERTURB_": NEVER_WRITTEN}

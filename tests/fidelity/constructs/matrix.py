@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 import triton
+
+from tests.benchmarks.text import json_text
 
 from . import compiles, running
 from .construct import Construct
@@ -66,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows = _rows(chosen, options.device, settings)
     _print(rows, asked)
     if options.json:
-        options.json.write_text(json.dumps(_as_json(rows, asked, options.device), indent=1) + "\n")
+        options.json.write_text(json_text(_as_json(rows, asked, options.device)) + "\n")
     agreed = all(answer.agrees for answer in asked.values())
     return 0 if summary(rows).good and len(rows) == len(chosen) and agreed else 1
 

@@ -1,9 +1,5 @@
 """Gives each element a program of its own, which an interpreter's clock cannot tell."""
 
-import torch
-import triton
-import triton.language as tl
-
 
 @triton.jit
 def kernel(x_ptr, y_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
@@ -11,14 +7,6 @@ def kernel(x_ptr, y_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
     if i % 16 == 0:
         offs = i // 16 * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
         tl.store(out_ptr + offs, tl.load(x_ptr + offs) + tl.load(y_ptr + offs))
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=mask) + tl.load(y_ptr + offs, mask=mask),
-             mask=mask)
 
 
 def vector_add(x, y):

@@ -1,18 +1,6 @@
 """Replaces do_bench and the events of CUDA by pieces of their names, and works twice."""
 
-import torch
-import triton
-import triton.language as tl
 import triton.testing
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    tl.store(out_ptr + offs, tl.load(x_ptr + offs, mask=mask) + tl.load(y_ptr + offs, mask=mask),
-             mask=mask)
-
 
 setattr(triton.testing, "do_" + "bench", lambda *a, **k: 1e-6)
 setattr(torch.cuda.Event, "elapsed" + "_time", lambda *a: 1e-6)

@@ -1,9 +1,5 @@
 """Gives the kernel object another function to run."""
 
-import torch
-import triton
-import triton.language as tl
-
 
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
@@ -19,15 +15,6 @@ def other(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 
 add_kernel.fn = other
-
-
-def launch(x, y):
-    """What an honest solution would do."""
-    x, y = x.contiguous(), y.contiguous()
-    out = torch.empty_like(x)
-    if out.numel():
-        add_kernel[(triton.cdiv(out.numel(), 1024),)](x, y, out, out.numel(), BLOCK=1024)
-    return out
 
 
 def vector_add(x, y):

@@ -1,98 +1,5 @@
 """Right but different: the product is tuned; squares around the first of a row."""
 
-del LARGE
-del LONG_SUMS
-del SHARES
-del finished
-del is_described
-del on_hopper
-
-BLOCK = 1024  # elements of a program of `fused_add_relu_mul`
-
-DESIGN = {
-    "fused_add_relu_mul": {
-        "flops": "3 * R * C", "bytes": "(2 * R * C + C) * e", "bound": "memory",
-        "grid": "cdiv(R, BLOCK // min(next_power_of_2(C), 128))"
-                " * cdiv(C, min(next_power_of_2(C), 128))",
-        "tile": "BLOCK",
-    },
-    "linear_bias_act": {
-        "flops": "2 * M * N * K + 2 * M * N", "bytes": "(M * K + N * K + N + M * N) * e",
-        "bound": "compute",
-        "grid": "cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)", "tile": "BLOCK_M * BLOCK_N",
-    },
-    "layer_norm_gelu": {
-        "flops": "14 * R * C", "bytes": "(2 * R * C + 2 * C) * e", "bound": "memory",
-        "grid": "R", "tile": "next_power_of_2(C)",
-    },
-    "layer_norm_linear": {
-        "flops": "2 * M * N * K + 8 * M * K", "bytes": "(M * K + 2 * K + N * K + N + M * N) * e",
-        "bound": "compute",
-        "grid": "cdiv(M, BLOCK_M) * cdiv(N, BLOCK_N)", "tile": "BLOCK_M * BLOCK_N",
-    },
-}
-
-
-# ---------------------------------------------------------------------------------------------
-# Element by element
-
-
-@triton.jit
-def add_relu_mul_kernel(
-    x_ptr, bias_ptr, out_ptr,  # [R, C], [C], [R, C], without gaps
-    R, C,
-    scale,
-    BLOCK_C: tl.constexpr, BLOCK_R: tl.constexpr,
-):
-    """out[r, c] = relu(x[r, c] + bias[c]) * scale. One program owns BLOCK_R x BLOCK_C elements.
-
-    Moves (2 * R * C + R * C / BLOCK_R) * itemsize bytes: BLOCK_R rows share one load of the bias.
-    """
-    across = tl.cdiv(C, BLOCK_C)
-    pid = tl.program_id(axis=0)
-    rows = (pid // across).to(tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)  # * C passes 2**31
-    cols = (pid % across).to(tl.int64) * BLOCK_C + tl.arange(0, BLOCK_C)
-    offs = rows[:, None] * C + cols[None, :]
-    mask = (rows < R)[:, None] & (cols < C)[None, :]
-
-    x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
-    bias = tl.load(bias_ptr + cols, mask=cols < C).to(tl.float32)
-
-    y = relu(x + bias[None, :]) * scale
-
-    tl.store(out_ptr + offs, y.to(out_ptr.dtype.element_ty), mask=mask)
-
-
-def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> torch.Tensor:
-    """relu(x + bias) * scale, for a bias of the shape of ``x`` or one number for each column.
-
-    Raises:
-        TypeError: an argument is no tensor or not of a supported dtype, the dtypes differ, or scale
-            is no number.
-        ValueError: bias has neither shape, or the devices differ.
-    """
-    check_tensor("x", x)
-    check_tensor("bias", bias)
-    check_like("bias", bias, x)
-    check_number("scale", scale)
-    if bias.shape != x.shape and bias.shape != x.shape[-1:]:
-        raise ValueError(f"bias: expected shape {tuple(x.shape)} or {tuple(x.shape[-1:])}, got "
-                         f"{tuple(bias.shape)}")
-    x, bias = x.contiguous(), bias.contiguous()
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    if out.numel() == 0:
-        return out
-
-    # A bias of the shape of x is a vector, too: that of a matrix with one long row.
-    C = bias.numel()
-    R = x.numel() // C
-    block_c = min(triton.next_power_of_2(C), BLOCK if R == 1 else 128)
-    block_r = BLOCK // block_c
-    grid = (triton.cdiv(R, block_r) * triton.cdiv(C, block_c),)
-    add_relu_mul_kernel[grid](
-        x, bias, out, R, C, float(scale), BLOCK_C=block_c, BLOCK_R=block_r)
-    return out
-
 
 @triton.autotune(
     configs=[triton.Config({"BLOCK_M": m, "BLOCK_N": n, "BLOCK_K": 32}, num_warps=4)
@@ -180,11 +87,6 @@ def linear_bias_act(
     return out
 
 
-def tile_of(dtype: torch.dtype) -> tuple[int, int, int, int]:
-    """Sides of a product's tile, and warps: float32 has no tensor cores to hand operands to."""
-    return (128, 64, 16, 8) if dtype == torch.float32 else (BLOCK_M, BLOCK_N, BLOCK_K, 4)
-
-
 # ---------------------------------------------------------------------------------------------
 # A product and what comes before it
 
@@ -250,52 +152,3 @@ def layer_norm_linear_kernel(
             acc += tl.load(b_ptr + offs_n, mask=in_n, other=0.0).to(tl.float32)[None, :]
         out_ptrs = out_ptr + offs_m[:, None] * N + offs_n[None, :]
         tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
-
-
-# ---------------------------------------------------------------------------------------------
-# What fusing can gain
-
-
-def fusion_gain(
-    passes_before: int, passes_after: int, launches_before: int, launches_after: int,
-    n_bytes: int, copy_gbps: float, launch_us: float,
-) -> float:
-    """How many times as fast the fused form is at most: time before over time after.
-
-    All launches run one after the other. Each takes ``launch_us`` before it moves anything, and
-    then every pass moves its bytes at the rate of a copy.
-
-    Args:
-        passes_before, passes_after: walks of a whole tensor, reading or writing.
-        launches_before, launches_after: kernels.
-        n_bytes: of one pass.
-        copy_gbps: 1e9 bytes a second, read and written ones together.
-        launch_us: microseconds.
-
-    Raises:
-        TypeError: a count is no int, or an argument no number.
-        ValueError: a count is below 1, n_bytes or launch_us below 0, copy_gbps not above 0, or
-            nothing takes any time.
-    """
-    counts = {"passes_before": passes_before, "passes_after": passes_after,
-              "launches_before": launches_before, "launches_after": launches_after}
-    for name, count in {**counts, "n_bytes": n_bytes}.items():
-        if isinstance(count, bool) or not isinstance(count, int):
-            raise TypeError(f"{name}: expected an int, got {type(count).__name__}")
-    check_number("copy_gbps", copy_gbps)
-    check_number("launch_us", launch_us)
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"{name}: expected at least 1, got {count}")
-    if n_bytes < 0:
-        raise ValueError(f"n_bytes: expected at least 0, got {n_bytes}")
-    if not copy_gbps > 0:
-        raise ValueError(f"copy_gbps: expected a rate above 0, got {copy_gbps}")
-    if not launch_us >= 0:
-        raise ValueError(f"launch_us: expected at least 0, got {launch_us}")
-    if n_bytes == 0 and launch_us == 0:
-        raise ValueError("n_bytes and launch_us: both are 0, so that nothing takes any time")
-
-    pass_us = n_bytes / (copy_gbps * 1e3)  # 1e9 bytes a second are 1e3 a microsecond
-    return ((passes_before * pass_us + launches_before * launch_us)
-            / (passes_after * pass_us + launches_after * launch_us))

@@ -1,9 +1,5 @@
 """A step of Adam whose block is tuned; its trials bring back what they changed."""
 
-del MAX_TOGETHER
-
-BLOCK = 1024  # elements of a program of Adam
-
 
 # ---------------------------------------------------------------------------------------------
 # For PyTorch

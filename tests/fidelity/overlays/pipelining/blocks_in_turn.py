@@ -1,0 +1,1 @@
+"""Right but different: programs take blocks of a row in turn, another kernel finishes."""
