@@ -113,7 +113,7 @@ def _compiling(kernel: Any, target: Target) -> Iterator[None]:
     try:
         with pretending(target), heard() as printed:
             yield
-    except OSError:
+    except (_FarEnough, OSError):
         raise
     except Exception as error:
         raise DoesNotCompile(finding(error, "".join(printed), kernel, target)) from error
