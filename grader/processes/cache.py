@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from grader.gpu import client
+
 FOLDER = "TRITONLAB_CACHE"  # environment variable: another folder, or "off"
 MOST_BYTES = 64 << 20  # of one cache
 _ROOT = Path(__file__).parents[1]
@@ -85,23 +87,27 @@ def folder() -> Path | None:
     chosen = os.environ.get(FOLDER, "")
     if chosen == "off":
         return None
-    base = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        home = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
+        return Path(chosen) if chosen else client.cache().parent
     except RuntimeError:  # no home
-        return Path(chosen) if chosen else None
-    return Path(chosen) if chosen else home / "tritonlab"
+        return None
 
 
 @cache
 def sources_sha256(packages: Sequence[str] = ("",)) -> str:
-    """The digest of the grader's own code: all of it, or these packages."""
-    digest = hashlib.sha256()
-    for package in packages:
-        for path in sorted((_ROOT / package).rglob("*.py")):
+    """The digests of the grader's own code: of all of it, or of these packages."""
+    return "".join(folder_sha256(_ROOT / package) for package in packages)
+
+
+def folder_sha256(folder: Path, without: str = "") -> str:
+    """The digest of all files below a folder, caches of Python and one folder apart."""
+    sha256 = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if path.is_file() and "__pycache__" not in name.parts and name.parts[0] != without:
             data = path.read_bytes()
-            digest.update(f"{path.relative_to(_ROOT)}\0{len(data)}\0".encode() + data)
-    return digest.hexdigest()
+            sha256.update(f"{name}\0{len(data)}\0".encode() + data)
+    return sha256.hexdigest()
 
 
 def _digest(key: str, text: str) -> str:

@@ -175,7 +175,7 @@ def _renumbered(survey: Survey, place: Callable[[int], int]) -> Survey:
     """The survey with each line replaced.
 
     Raises:
-        LookupError, ValueError: there is no other for one.
+        LookupError, ValueError: a line has no counterpart.
     """
     return replace(
         survey, traffic=tuple(structs.replace(row, line=None if row.line is None else
@@ -187,7 +187,7 @@ def _moved(answer: Json, place: Callable[[int], int]) -> Json:
     """The answer with each line replaced.
 
     Raises:
-        LookupError: there is no other for one.
+        LookupError: a line has no counterpart.
     """
     if not answer:
         return {}

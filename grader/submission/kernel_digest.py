@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from grader.submission import syntax
-from grader.submission.dataflow import KernelDefinition, kernel_definitions
+from grader.submission import dataflow, syntax
+from grader.submission.dataflow import KernelDefinition, Piece, kernel_definitions
 
 _TUNERS = ("autotune", "heuristics")  # decorators that choose arguments of launches
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -62,7 +62,9 @@ def kernel_code(text: str, key: str, functions: frozenset[str] = frozenset()) ->
 def _parts(tree: ast.Module, kernels: Mapping[str, KernelDefinition],
            roots: Collection[str]) -> tuple[list[ast.stmt], list[str]]:
     """The statements that a kernel can depend on, and names of theirs that other functions bind."""
-    reached = _reached(tree, roots)
+    reached, _ = dataflow.reached(roots, [
+        Piece((frozenset((node.name,)),), frozenset(syntax.names([node])))
+        for node in tree.body if isinstance(node, _Function)])
     around = {scope for one in kernels.values() for scope in one.scopes}
     parts, bound = [], set[str]()
     for statement in tree.body:
@@ -77,19 +79,6 @@ def _parts(tree: ast.Module, kernels: Mapping[str, KernelDefinition],
         node.decorator_list = [one for one in node.decorator_list if syntax.last_name(
             one.func if isinstance(one, ast.Call) else one) not in _TUNERS]
     return parts, sorted(bound & (syntax.names(parts) | kernels.keys()))
-
-
-def _reached(tree: ast.Module, roots: Collection[str]) -> set[str]:
-    """The names in the functions that the roots name, and in those that these name in turn."""
-    functions = {node.name: node for node in tree.body if isinstance(node, _Function)}
-    reached: set[str] = set()
-    pending = set(roots)
-    while pending:
-        name = pending.pop()
-        reached.add(name)
-        if name in functions:
-            pending |= syntax.names([functions[name]]) - reached
-    return reached
 
 
 def _constants(kernel: ast.FunctionDef) -> frozenset[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import grader
+from grader.processes.cache import folder_sha256
 from tritonlab.course.course import Course, Module, Roots
 
 if TYPE_CHECKING:
@@ -104,18 +104,7 @@ def no_starter(starter: str) -> str:
 
 def digests(module: Module) -> dict[str, str]:
     """Returns the digests of a module's three folders, by their kind."""
-    return {kind: digest(folder) for kind, folder, _ in folders(module)}
-
-
-def digest(folder: Path, without: str = "") -> str:
-    """Returns a SHA-256 of all files below a folder, caches of Python and one folder apart."""
-    sha256 = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if path.is_file() and "__pycache__" not in name.parts and name.parts[0] != without:
-            data = path.read_bytes()
-            sha256.update(f"{name}\0{len(data)}\0".encode() + data)
-    return sha256.hexdigest()
+    return {kind: folder_sha256(folder) for kind, folder, _ in folders(module)}
 
 
 def files(module: Module) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import grader
 from grader.gpu import detect
-from grader.processes.cache import Cache
+from grader.processes.cache import Cache, folder_sha256
 from grader.report import versions
 from tritonlab.authoring import module_files
 from tritonlab.authoring.module_files import Material
@@ -81,7 +81,7 @@ _SOURCES = (Path(grader.__file__).parent, Path(__file__).parent, Path(course.__f
 
 def _code() -> str:
     """Returns the digest of the code that proves: the grader without suites, and these tools."""
-    return "".join(module_files.digest(folder, without="suites") for folder in _SOURCES)
+    return "".join(folder_sha256(folder, without="suites") for folder in _SOURCES)
 
 
 _CODE = _code()  # as it was imported

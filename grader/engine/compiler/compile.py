@@ -37,7 +37,7 @@ def address(dtype: str, offset: int) -> torch.Tensor:
 
 
 class _FarEnough(Exception):
-    """The compiler has done what was asked for; ``module`` is what it came to."""
+    """The compiler has done what was asked for; ``module`` is the IR at that point."""
 
     def __init__(self, module: Any = None) -> None:
         super().__init__()
