@@ -83,14 +83,18 @@ class Cache:
 
 
 def folder() -> Path | None:
-    """``$TRITONLAB_CACHE``, else ``$XDG_CACHE_HOME/tritonlab``; None where it is switched off."""
+    """``$TRITONLAB_CACHE``, else ``$XDG_CACHE_HOME/tritonlab``.
+
+    None where it is switched off or the home folder does not exist, which is never created.
+    """
     chosen = os.environ.get(FOLDER, "")
-    if chosen == "off":
-        return None
+    if chosen:
+        return None if chosen == "off" else Path(chosen)
     try:
-        return Path(chosen) if chosen else client.cache().parent
+        place = client.cache().parent
     except RuntimeError:  # no home
         return None
+    return place if place.parents[1].is_dir() else None
 
 
 @cache

@@ -128,6 +128,16 @@ def test_it_lies_in_the_users_cache_folder(tmp_path, monkeypatch):
     assert folder() == tmp_path / "tritonlab"
 
 
+def test_a_home_that_does_not_exist_is_not_created(tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.delenv("TRITONLAB_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "gone"))
+
+    Cache("code").write("key", {"a": 1})
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_digest_of_the_sources_is_of_the_packages_that_are_named():
     assert sources_sha256(("executor",)) != sources_sha256(("executor", "recording"))
     assert len(sources_sha256()) == 64

@@ -293,7 +293,7 @@ def main() -> None:
     if not hooks.get("temporary", True):
         import tempfile
 
-        tempfile._candidate_tempdir_list = lambda: ["/nonexistent"]  # type: ignore[attr-defined]
+        tempfile._candidate_tempdir_list = lambda: ["/dev/null"]  # type: ignore[attr-defined]
     interrupts = Interrupts(after)
     interrupts.at, interrupts.times = hooks.get("signal", ("", 0))
     if hooks.get("serve"):
