@@ -261,6 +261,18 @@ class Session(AbstractContextManager["Session"]):
 
         return waited
 
+    def begin_code(self, recording: Recording, target: Target, *, timed: bool) -> None:
+        """Begins to compile the launches whole and, where they are ``timed``, to disassemble them.
+
+        What is kept already is not begun; who needs it asks for it as always.
+        """
+        known = all(self._kept.read(launch, target, whole=True) is not None
+                    for launch in recording.launches)
+        self.begin_compile(recording, target, whole=True)
+        if timed and not known:
+            self._begin_compiler("disassemble", recording, target, "listing a kernel",
+                                 lambda reply: reply)
+
     def variants(self, recordings: Sequence[Recording], target: Target) -> list[replies.Variant]:
         """Returns the variant of its kernel that Triton would compile for each launch."""
         return self._begin_compiler("variants", recordings[0], target, "asking for variants",
