@@ -80,6 +80,14 @@ FAULTS = [
      "'The idea' shows no diagram"),
     ("headings and diagrams of the lesson", "tracks/README.md", "# Doubling\n", "\n# Doubling\n",
      "does not begin with a title"),
+    ("headings and diagrams of the lesson", "tracks/README.md", "<!-- In words: ", "<!-- ",
+     "a diagram without words"),
+    ("the lesson is short on grading", "tracks/README.md", "[How kernels", "word " * 60 + "[How ker",
+     "of the words, 10% are the most"),
+    ("the lesson is short on grading", "tracks/README.md", "grading.md", "graded.md",
+     "does not link ../../grading.md"),
+    ("the three questions are answered", "solutions/answers.md", "\n2. ", "\n4. ",
+     "answers.md is not a list with the numbers 1, 2, 3"),
     ("numbers and groups of hints", "tracks/kernel.py", "# TODO 3:", "# TODO 5:",
      "are numbered 1, 2, 4, 5, not 1 to 4"),
     ("numbers and groups of hints", "tracks/kernel.py", "# TODO 4:", "# which grid",
@@ -147,7 +155,7 @@ def test_every_check_has_a_module_that_it_must_fail():
 
 @pytest.mark.parametrize("name", [
     "tracks/module.toml", "tracks/README.md", "tracks/lesson.py", "tracks/kernel.py",
-    "solutions/kernel.py", "suites/suite.py", "suites/mutants.toml"])
+    "solutions/kernel.py", "solutions/answers.md", "suites/suite.py", "suites/mutants.toml"])
 def test_a_missing_file_is_named(made, name):
     made.file(name).unlink()
 

@@ -54,7 +54,8 @@ def test_a_module_made_by_the_guide_alone_is_checked_and_graded(run, elsewhere):
         assert (old[0], put[0], exercise.count(old[1:])) == ("-", "+", 1)
         exercise = exercise.replace(old[1:], put[1:])
     made.file("tracks/kernel.py").write_text(exercise)
-    authored.answer([made.file("tracks/README.md"), made.file("tracks/lesson.py")])  # the prose
+    authored.answer([made.file(name) for name in (
+        "tracks/README.md", "tracks/lesson.py", "solutions/answers.md")])  # the prose
 
     checked = run(*check, "--json")
     data = json.loads(checked.out)

@@ -20,7 +20,7 @@ from tritonlab.progress import safe_files
 pytestmark = pytest.mark.course
 
 FILES = ("tracks/{}/module.toml", "tracks/{}/README.md", "tracks/{}/lesson.py",
-         "tracks/{}/kernel.py", "solutions/{}/kernel.py", "suites/{}/suite.py",
+         "tracks/{}/kernel.py", "solutions/{}/kernel.py", "solutions/{}/answers.md", "suites/{}/suite.py",
          "suites/{}/mutants.toml")
 
 

@@ -153,6 +153,49 @@ def test_a_lesson_can_be_read_before_its_module_is_started(run):
     assert not WORKSPACE.exists()
 
 
+WORDED = ("## The idea\n\n```text\n a | b\n```\n\n<!-- In words: the block `a` stands\nbefore b. -->\n\n"
+          "## Pitfalls\n\n- One.\n\n[The page](../../grading.md) helps.\n")
+
+
+def test_words_for_a_diagram_are_its_alternative_text(run, course_root):
+    (course_root / "tracks/missing-elements/03-softmax/README.md").write_text(WORDED)
+
+    page, shown = pages.lesson("1.3", "Softmax", WORDED), run("read", "softmax", "--no-pager")
+
+    assert 'role="img" aria-label="the block a stands before b."><code> a | b</code>' in page
+    assert "<details><summary><h2>Pitfalls</h2></summary>" in page
+    assert "In words" not in page + shown.out and "stands" not in shown.out
+    assert " a | b" in shown.out
+    assert "tritonlab read grading" in page and "tritonlab read grading" in shown.out
+
+
+def test_the_page_on_grading_is_read_like_a_lesson(run):
+    shown = run("read", "grading", "--plain")
+
+    assert shown.out.startswith("# How kernels are graded\n")
+    assert (shown.code, last_line(shown.out)) == (0, "Next: tritonlab grade")
+
+
+def test_the_answers_come_after_a_pass(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+    before = run("read", "softmax", "--answers")
+    run("grade", "softmax")
+
+    after = run("read", "softmax", "--answers")
+
+    assert (before.code, before.out) == (2, "")
+    assert "once track1/softmax is passed" in before.err
+    assert (after.code, "Because a row" in after.out) == (0, True)
+
+
+def test_the_answers_come_after_the_solution_was_shown_too(run):
+    run("start", "softmax")
+    run("solution", "--yes")
+
+    assert "Because a row" in run("read", "softmax", "--answers").out
+
+
 def test_plain_prints_the_markdown_as_it_is(run, course_root):
     text = "# A\n\n```text\n a  |\n```\n\n| b | c |\n|---|---|\n| `d` | **e** |\n"
     (course_root / "tracks/missing-elements/03-softmax/README.md").write_text(text)
@@ -214,7 +257,7 @@ def test_a_lesson_as_a_page_is_whole_and_names_nothing_elsewhere(path):
     text = path.read_text()
     page = Tags()
 
-    page.feed(pages.lesson(module, text))
+    page.feed(pages.lesson(module.id, module.title, text))
 
     assert page.open == []
     assert page.named == []
@@ -223,7 +266,7 @@ def test_a_lesson_as_a_page_is_whole_and_names_nothing_elsewhere(path):
 
 
 def test_markup_in_a_lesson_is_shown_and_not_followed(toy_course):
-    page = pages.lesson(toy_course.find("softmax"), "a <script>b</script> ![c](http://d/e.png)")
+    page = pages.lesson("1.3", "Softmax", "a <script>b</script> ![c](http://d/e.png)")
 
     assert "&lt;script&gt;" in page
     assert "<script" not in page

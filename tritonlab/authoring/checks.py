@@ -18,9 +18,10 @@ from tritonlab.authoring.module_files import Material, entries, folders, nothing
 
 HEADINGS = (
     "What you will be able to do", "Why it exists", "The idea", "Worked example", "Your task",
-    "How it is graded", "Best practices", "Pitfalls", "Going further", "Three questions",
-    "Time, prerequisites, next module",
+    "How it is graded", "Best practices", "Pitfalls", "In real code", "Going further",
+    "Three questions", "Time, prerequisites, next module",
 )
+GRADING_SHARE = 0.1  # of a lesson's words; what all modules share stands on one page
 PROMPT = "WRITE ME"  # what `tritonlab new` leaves where only an author can go on
 DIAGRAM_COLUMNS = 78
 RUNGS = 3
@@ -55,14 +56,44 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
         yield f"README.md: the section '{first}' is out of order"
     yield from (f"README.md has the section '{name}' more than once"
                 for name in HEADINGS if headings.count(name) > 1)
-    idea = re.search(r"^## The idea$(.*?)(?=^## |\Z)", material.readme, re.DOTALL | re.MULTILINE)
-    if idea and "```text\n" not in idea[1]:
+    idea = _section(material.readme, "The idea")
+    if idea and "```text\n" not in idea:
         yield "README.md: 'The idea' shows no diagram (a block that begins with ```text)"
+    if idea and idea.count("```text\n") > idea.count("<!-- In words: "):
+        yield ("README.md: 'The idea' has a diagram without words for those who cannot see it "
+               "(`<!-- In words: … -->` below the block)")
     for block in re.findall(r"```text\n(.*?)```", material.readme, re.DOTALL):
         for line in block.splitlines():
             if len(line) > DIAGRAM_COLUMNS:
                 yield (f"README.md: a line of a diagram has {len(line)} columns, "
                        f"{DIAGRAM_COLUMNS} are the most: {line.strip()[:40]}…")
+
+
+def _section(readme: str, heading: str) -> str:
+    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", readme,
+                      re.DOTALL | re.MULTILINE)
+    return found[1] if found else ""
+
+
+def short_on_grading(material: Material) -> Iterator[str]:
+    """Checks how much of the lesson is about grading, and that it links the shared page."""
+    text = re.sub(r"<!--.*?-->", "", material.readme, flags=re.DOTALL)
+    section = _section(text, "How it is graded")
+    share = len(section.split()) / max(1, len(text.split()))
+    if share > GRADING_SHARE:
+        yield (f"README.md: 'How it is graded' takes {share:.0%} of the words, "
+               f"{GRADING_SHARE:.0%} are the most: `tritonlab read grading` has what is common")
+    if "grading.md" not in section:
+        yield "README.md: 'How it is graded' does not link ../../grading.md"
+
+
+def three_answers(material: Material) -> Iterator[str]:
+    """Checks that each of the three questions has an answer."""
+    questions = re.findall(r"^(\d)\. ", _section(material.readme, "Three questions"), re.MULTILINE)
+    answers = re.findall(r"^(\d)\. ", material.module.answers(), re.MULTILINE)
+    for place, numbers in (("README.md: 'Three questions'", questions), ("answers.md", answers)):
+        if numbers != ["1", "2", "3"]:
+            yield f"{place} is not a list with the numbers 1, 2, 3"
 
 
 def numbers_and_hint_groups(material: Material) -> Iterator[str]:
@@ -237,6 +268,8 @@ READ: Mapping[str, Callable[[Material], Iterable[str]]] = {
     "nothing astray": nothing_astray,
     "nothing left to write": nothing_left_to_write,
     "headings and diagrams of the lesson": headings_and_diagrams,
+    "the lesson is short on grading": short_on_grading,
+    "the three questions are answered": three_answers,
     "numbers and groups of hints": numbers_and_hint_groups,
     "rungs of hints": rungs_of_hints,
     "signatures of exercise and solution": same_signatures,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import grader
 from grader.processes.cache import folder_sha256
-from tritonlab.course.course import Course, Module, Roots
+from tritonlab.course.course import ANSWERS, GRADING, Course, Module, Roots
 
 if TYPE_CHECKING:
     from grader.suite import Suite
@@ -86,7 +86,7 @@ def strays(course: Course, roots: Roots) -> Iterator[str]:
     for kind, root in (("tracks", roots.tracks), ("solutions", roots.solutions),
                        ("suites", roots.suites)):
         for path in entries(root):
-            if path.name not in tracks and path.name != "__init__.py":
+            if path.name not in {*tracks, "__init__.py", *({GRADING} if kind == "tracks" else ())}:
                 yield f"{kind}/{path.name} belongs to no track"
                 continue
             for inner in entries(path) if path.is_dir() else ():
@@ -143,7 +143,7 @@ def nothing_astray(material: Material) -> Iterator[str]:
 def folders(module: Module) -> Iterator[tuple[str, Path, tuple[str, ...]]]:
     """Yields kind, path and required files of the three folders of a module."""
     yield "tracks", module.folder, ("module.toml", "README.md", "lesson.py", KERNEL)
-    yield "solutions", module.solution.parent, (KERNEL,)
+    yield "solutions", module.solution.parent, (KERNEL, ANSWERS)
     yield "suites", module.suite.parent, ("suite.py", "mutants.toml")
 
 

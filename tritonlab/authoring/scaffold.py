@@ -117,6 +117,7 @@ def write(plan: Plan) -> list[Path]:
         exercise / "lesson.py": "lesson.py",
         exercise / "kernel.py": f"{plan.starter}.py",
         solution / "kernel.py": "solution.py",
+        solution / "answers.md": "answers.md",
         suite / "suite.py": "suite.py",
         suite / "mutants.toml": "mutants.toml",
     }

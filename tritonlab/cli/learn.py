@@ -11,6 +11,7 @@ from tritonlab.cli.boundary import agreed, onward, show, show_error, verb, warn
 from tritonlab.cli.options import Function, Json, ModuleId, OptionalId, Plain
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
+from tritonlab.errors import TritonlabError
 from tritonlab.grading import hints
 from tritonlab.progress import certificate
 from tritonlab.progress.journal import JournalReading
@@ -18,6 +19,8 @@ from tritonlab.workspace import editor, output_files, workspace
 from tritonlab.workspace import start as begin
 from tritonlab.workspace.submission import current, exercise, own
 from tritonlab.workspace.workspace import Workspace
+
+GRADING = "grading"  # the page on the checks that all modules share
 
 Edit = Annotated[bool, typer.Option(
     "--edit", help="Open the exercise in $VISUAL, $EDITOR, VS Code, or an editor that is found.")]
@@ -59,32 +62,54 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
 @verb
 def read(
     module_id: OptionalId = None,
+    answers: Annotated[bool, typer.Option(
+        "--answers", help="After a pass, the answers to its three questions.")] = False,
     html: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Write a page for a browser instead.")] = None,
     pager: Annotated[bool, typer.Option(
         "--pager/--no-pager", help="A screen at a time, where there is a terminal.")] = True,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The lesson of a module; --plain prints its Markdown as it is."""
+    """The lesson of a module, or of `grading`; --plain prints its Markdown as it is."""
     from tritonlab.render import lesson as view
 
     the_course = course.load()
     place = workspace.find()
-    module = the_course.find(module_id) if module_id else \
-        current(the_course, workspace.require(the_course.example))
-    begun = place is not None and place.kernel(module).exists()
-    command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
-    text = module.lesson()
+    if module_id == GRADING:
+        name, title, text = GRADING, "How kernels are graded", course.grading_page()
+        command = "tritonlab grade"
+    else:
+        module = the_course.find(module_id) if module_id else \
+            current(the_course, workspace.require(the_course.example))
+        begun = place is not None and place.kernel(module).exists()
+        command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
+        name, title = module.id, module.title
+        text = _answers(the_course, place, module) if answers else module.lesson()
     output_files.check(html)
     if html is not None:
         from tritonlab.render import pages
 
-        output_files.write(pages.lesson(module, text), html)
+        output_files.write(pages.lesson(name, title, text), html)
     show(as_json, plain,
-         {"schema": 1, "module": module.id, "title": module.title, "markdown": text,
+         {"schema": 1, "module": name, "title": title, "markdown": text,
           "page": str(html) if html else None},
-         lambda screen: view.show(screen, module, text, html, paged=pager), command)
+         lambda screen: view.show(screen, name, text, html, paged=pager), command)
     return 0
+
+
+def _answers(the_course: Course, place: Workspace | None, module: Module) -> str:
+    """Returns the answers to the questions of a lesson.
+
+    Raises:
+        TritonlabError: the module is not passed, and its solution was not shown.
+    """
+    reading = place.journal(the_course).read() if place else JournalReading(())
+    shown_solution = any(record.event == "solution" and record.module == module.id
+                         for record in reading.records)
+    if not (shown_solution or certificate.build(the_course, reading).entry(module).done):
+        raise TritonlabError(f"The answers are shown once {module.id} is passed.",
+                             f"`tritonlab grade {module.id}` grades your work.")
+    return module.answers()
 
 
 @verb

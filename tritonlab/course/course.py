@@ -21,6 +21,8 @@ T = TypeVar("T")
 SHIPPED = "tritonlab"  # the id of the shipped course; records without a course belong to it
 EXERCISE = "kernel.py"
 LESSON = "README.md"
+ANSWERS = "answers.md"  # to the questions of the lesson, beside the solution
+GRADING = "grading.md"  # in the folder of the tracks: the checks that all modules share
 SETTINGS = "course.toml"  # at the root of a course other than the shipped one
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _FOLDER = re.compile(r"(\d\d)-([a-z0-9]+(?:-[a-z0-9]+)*)")
@@ -121,11 +123,15 @@ class Module:
         Raises:
             BadCourse: it cannot be read.
         """
-        try:
-            return (self.folder / LESSON).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadCourse(f"The lesson of {self.id} cannot be read: {self.folder / LESSON}.",
-                            "Install tritonlab again.") from error
+        return _text(f"The lesson of {self.id}", self.folder / LESSON)
+
+    def answers(self) -> str:
+        """The answers to the questions of the lesson as Markdown.
+
+        Raises:
+            BadCourse: they cannot be read.
+        """
+        return _text(f"The file of answers of {self.id}", self.solution.with_name(ANSWERS))
 
     def hint_group(self, todo: int | None = None, function: str = "") -> HintGroup | None:
         """Returns the group for a TODO, otherwise for a function or a title."""
@@ -229,6 +235,23 @@ def load(roots: Roots | None = None) -> Course:
     own_id = _id(roots)
     tracks = (_track(file, roots, own_id) for file in files)
     return Course(tuple(sorted(tracks, key=lambda t: t.number)), own_id)
+
+
+def grading_page() -> str:
+    """Returns the page on the checks that all modules share, as Markdown.
+
+    Raises:
+        BadCourse: it cannot be read.
+    """
+    own = default_roots().tracks / GRADING
+    return _text("The page on grading", own if own.exists() else shipped_roots().tracks / GRADING)
+
+
+def _text(subject: str, file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadCourse(f"{subject} cannot be read: {file}.", "Install tritonlab again.") from error
 
 
 def _id(roots: Roots) -> str:

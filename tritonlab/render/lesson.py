@@ -15,8 +15,8 @@ from rich.markdown import CodeBlock, Heading, Markdown
 from rich.syntax import Syntax
 from rich.text import Text
 
-from tritonlab.course.course import Module
 from tritonlab.errors import shown
+from tritonlab.render.lesson_text import displayed
 from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
@@ -57,13 +57,13 @@ class _Markdown(Markdown):
 
 def rendered(screen: Screen, text: str) -> str:
     """Renders a lesson for the terminal."""
-    return screen.rendered(_Markdown(text, hyperlinks=False), _STYLES)
+    return screen.rendered(_Markdown(displayed(text), hyperlinks=False), _STYLES)
 
 
-def show(screen: Screen, module: Module, text: str, page: Path | None, *, paged: bool) -> None:
+def show(screen: Screen, name: str, text: str, page: Path | None, *, paged: bool) -> None:
     """Prints a lesson, a screen at a time if wanted, or where its page is."""
     if page:
-        screen.line(f"The lesson of {module.id} is in {shown(page.absolute())}.")
+        screen.line(f"The page of {name} is in {shown(page.absolute())}.")
     elif screen.plain:
         screen.text(text.rstrip() + "\n\n")
     else:

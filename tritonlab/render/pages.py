@@ -21,6 +21,7 @@ from tritonlab.course.course import Module
 from tritonlab.progress.certificate import Certificate
 from tritonlab.progress.progress_report import Overview
 from tritonlab.render import bench_text, certificate_text, inspect_text, progress
+from tritonlab.render.lesson_text import displayed
 from tritonlab.render import quantities as q
 from tritonlab.verify import certificate_reader
 
@@ -29,10 +30,13 @@ _KINDS = {tokens.Comment: "comment", tokens.String.Interpol: "", tokens.String: 
           tokens.Keyword: "keyword", tokens.Operator.Word: "keyword"}
 
 
-def lesson(module: Module, text: str) -> str:
-    """The page of a lesson, whose Markdown is ``text``."""
-    body = Markup(_markdown().render(text))
-    return _templates().get_template("lesson.html").render(module=module, body=body)
+def lesson(name: str, title: str, text: str) -> str:
+    """The page of a lesson, whose Markdown is ``text``; sections of tips are folded."""
+    body = re.sub(r"<h2>(Best practices|Pitfalls|Going further)</h2>(.*?)(?=<h2>|\Z)",
+                  r"<details><summary><h2>\1</h2></summary>\2</details>",
+                  _markdown().render(displayed(text)), flags=re.DOTALL)
+    return _templates().get_template("lesson.html").render(
+        name=name, title=title, body=Markup(body))
 
 
 def inspection(module: Module, inspection: Inspection) -> str:
@@ -121,12 +125,14 @@ def _markdown() -> MarkdownIt:
 
 def _fence(_: object, tokens: list[Token], index: int, *__: object) -> str:
     code = tokens[index].content.rstrip("\n").expandtabs(4)
-    python = tokens[index].info.strip() == "python"
+    language, _, words = tokens[index].info.strip().partition(" ")
+    python = language == "python"
     body = "\n".join(
         "".join(f'<span class="{kind}">{escape(text)}</span>' if kind else escape(text)
                 for kind, text in line)
         for line in (_highlighted(code) if python else [[("", code)]]))
-    return f'<pre class="card"><code>{body}</code></pre>\n'
+    described = f' role="img" aria-label="{escape(words)}"' if words else ""
+    return f'<pre class="card"{described}><code>{body}</code></pre>\n'
 
 
 def _highlighted(code: str) -> list[list[tuple[str, str]]]:

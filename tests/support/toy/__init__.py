@@ -78,6 +78,7 @@ rungs = ["Which row?", "A stride.", "Base plus row."]
     (exercise / "README.md").write_text(f"# {title}\n")
     (exercise / "lesson.py").write_text("print('a lesson')\n")
     (solution / "kernel.py").write_text(SOLUTION)
+    (solution / "answers.md").write_text("# Answers\n\n1. Because a row.\n")
     (suite / "suite.py").write_text(SUITE)
     (suite / "mutants.toml").write_text(MUTANTS)
 
