@@ -266,10 +266,10 @@ class Session(AbstractContextManager["Session"]):
 
         What is kept already is not begun; who needs it asks for it as always.
         """
-        known = all(self._kept.read(launch, target, whole=True) is not None
-                    for launch in recording.launches)
+        is_kept = all(self._kept.read(launch, target, whole=True) is not None
+                      for launch in recording.launches)
         self.begin_compile(recording, target, whole=True)
-        if timed and not known:
+        if timed and not is_kept:
             self._begin_compiler("disassemble", recording, target, "listing a kernel",
                                  lambda reply: reply)
 
