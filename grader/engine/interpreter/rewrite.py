@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 import triton
 import triton.language as tl
+from triton.language.core import _unwrap_if_constexpr as plain
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import (
@@ -31,6 +32,7 @@ from grader.engine.interpreter.block_value import Handle
 from grader.engine.interpreter.errors import KernelError, NotInAKernel
 from grader.engine.interpreter.transaction import of_all_programs
 from grader.engine.interpreter.unsupported_syntax import PREFIX, call
+from grader.submission import syntax
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ABSENT = object()
@@ -110,8 +112,7 @@ def parameters(kernel: ast.FunctionDef) -> list[str]:
 
 def assigned(kernel: ast.FunctionDef) -> set[str]:
     """A kernel's own names: all its parameters, and what its body assigns to."""
-    rest = [a.arg for a in (kernel.args.vararg, kernel.args.kwarg) if a is not None]
-    return {*parameters(kernel), *rest} | {
+    return {*syntax.parameter_names(kernel)} | {
         node.id for statement in kernel.body for node in ast.walk(statement)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
 
@@ -471,8 +472,7 @@ def device_print(*args: Any, **options: Any) -> None:
     Raises:
         NotInAKernel: the first argument is not a string.
     """
-    prefix = args[0] if args else options.get("prefix")
-    if not isinstance(prefix.value if isinstance(prefix, tl.constexpr) else prefix, str):
+    if not isinstance(plain(args[0] if args else options.get("prefix")), str):
         raise NotInAKernel("a kernel prints by `tl.device_print`, and its first argument must be a "
                            'string that names the value: `tl.device_print("x", x)`')
     _ORIGINALS["device_print"](*args, **options, _semantic=interpreter.interpreter_semantic)
@@ -522,8 +522,7 @@ def static_assert(condition: Any, message: Any = "") -> None:
     """``tl.static_assert``: checked when the kernel is compiled."""
     if isinstance(condition, tl.tensor):
         raise NotInAKernel("tl.static_assert needs a condition that is a tl.constexpr")
-    condition = condition.value if isinstance(condition, tl.constexpr) else condition
-    if not condition:
+    if not plain(condition):
         reason = f": {message}" if message else ""
         raise NotInAKernel(f"a tl.static_assert does not hold{reason}")
 
