@@ -111,6 +111,14 @@ class Finding:
         return cls(item["code"], data_from_json(item["data"]), item["line"])
 
 
+class Refusal(Exception):
+    """Something cannot go on; ``finding`` says why, and its sentence is the message."""
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__(finding.seen)
+        self.finding = finding
+
+
 @dataclass(frozen=True)
 class Details:
     """What one case was made of, a line each; ``elements`` are (index, got, expected)."""

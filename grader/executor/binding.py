@@ -13,17 +13,13 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from grader.engine.interpreter.numerics import TRITON
 from grader.finding import fault
 from grader.recording.model import Argument, Descriptor, Launch, MalformedRecording, View, views_of
-from grader.report import Finding
+from grader.report import Finding, Refusal
 
 Kernels = Mapping[str, Any]  # each a kernel, or the finding that says why it cannot be used
 
 
-class LaunchRefused(Exception):
+class LaunchRefused(Refusal):
     """A launch that does not run; ``finding`` says why."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.seen)
-        self.finding = finding
 
 
 @dataclass(frozen=True)

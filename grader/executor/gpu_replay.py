@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from grader.engine.gpu.clock import TimedDevice, TimingJob, measure
+from grader.engine.gpu.clock import Cuda, TimingJob, measure
 from grader.engine.gpu.measurement import Measurement
-from grader.engine.gpu.memory import GpuMemory, Overrun, differs, within_host
+from grader.engine.gpu.memory import GpuMemory, Overrun, differs
 from grader.executor.binding import Binder, Kernels, LaunchRefused, host_descriptor
-from grader.executor.memory import host_write
+from grader.executor.memory import host_write, within_host
 from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.model import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
@@ -164,7 +164,7 @@ class _Attempt:
 
 
 def time_call(recordings: Sequence[Recording], inputs: Sequence[GpuMemory], kernels: Kernels,
-              launcher: Launcher, device: TimedDevice, l2_bytes: int,
+              launcher: Launcher, device: Cuda, l2_bytes: int,
               room: Callable[[], int] = lambda: 1 << 62) -> Timing:
     """Time a call: each configuration of its autotuners, of which the fastest counts.
 
@@ -204,7 +204,7 @@ def _name(number: int, count: int) -> str:
 
 
 def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[GpuMemory],
-             kernels: Kernels, launcher: Launcher, device: TimedDevice) -> tuple[int, Recording]:
+             kernels: Kernels, launcher: Launcher, device: Cuda) -> tuple[int, Recording]:
     """Which configuration is fastest, timed for a short while each.
 
     An autotuner passes over what does not compile; where nothing does, that is what is told.

@@ -19,7 +19,7 @@ from triton.runtime.driver import driver
 from grader.engine.compiler import targets
 from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.gpu import ceilings
-from grader.engine.gpu.clock import Cuda, TimedDevice
+from grader.engine.gpu.clock import Cuda
 from grader.engine.gpu.memory import GpuMemory
 from grader.executor.binding import Kernels, LaunchRefused
 from grader.executor.gpu_replay import Launcher, prepare, run_checked, time_call
@@ -48,7 +48,7 @@ class GpuHandler(KernelService):
     """
 
     def __init__(self, place: str = "cuda", launcher: Callable[[], Launcher] | None = None,
-                 clock: TimedDevice | None = None) -> None:
+                 clock: Cuda | None = None) -> None:
         """Without a GPU, ``launcher`` and ``clock`` stand in for it, before memory at ``place``."""
         super().__init__()
         self._visible: str | None = None
@@ -76,7 +76,7 @@ class GpuHandler(KernelService):
         self._visible = visible if isinstance(visible, str) else None
         return super().load(request, fds) if request.get("path") else {"status": "ready"}
 
-    def _device(self) -> TimedDevice:
+    def _device(self) -> Cuda:
         """The device, begun with.
 
         Raises:
@@ -95,7 +95,7 @@ class GpuHandler(KernelService):
     def _ceilings(self, request: Json, fds: Sequence[int]) -> Json:
         """The speed of a copy, measured in a tenth of a second, or ``again`` all of them."""
         device = self._device()
-        if not isinstance(device, Cuda):
+        if self._place.type != "cuda":
             raise GpuUnavailable("what stands in for a GPU has no ceilings")
         try:
             if not request.get("again"):
@@ -226,7 +226,7 @@ def run(recording: Recording, memory: GpuMemory, output: int, kernels: Kernels,
 
 
 def measure(recordings: Sequence[Recording], sets: Sequence[GpuMemory], output: int,
-            kernels: Kernels, launcher: Launcher, device: TimedDevice, *,
+            kernels: Kernels, launcher: Launcher, device: Cuda, *,
             windows: Sequence[Sequence[int]] = ()) -> Json:
     """Time a call, and write to ``output`` what the last timed runs left."""
     on_gpu = sets[0].device.type == "cuda"

@@ -125,7 +125,7 @@ class Storages:
 
     def write(self, event: Fill | Move) -> None:
         """Does what host code did, without noting who wrote."""
-        _host(lambda: host_write(event, self.tensor)())
+        within_host(lambda: host_write(event, self.tensor)())
 
     def replay(self, event: Fill | Move) -> Finding | None:
         """Does what host code did; M07 where it changed an input.
@@ -140,7 +140,7 @@ class Storages:
                 raise MemoryError("a host copy of a tensor this large")
             self.write(event)
             states = self._states(event.source)
-            self._cells(target)[...] = _host(
+            self._cells(target)[...] = within_host(
                 lambda: np.broadcast_to(states[..., None], (*target.shape, 1)))
         elif storage.shadow.paged:
             whole = extent(target) * itemsize(target) == len(storage.data) and _dense(target)
@@ -240,7 +240,7 @@ class Storages:
             raise MemoryError("a result this large")
         try:
             return arena.append_results(
-                fd, (_host(self.tensor(view).contiguous) for view in views))
+                fd, (within_host(self.tensor(view).contiguous) for view in views))
         except OSError as error:  # a file may grow so far and no further
             if error.errno != errno.EFBIG:
                 raise
@@ -297,11 +297,13 @@ def _sized(nbytes: int) -> torch.Tensor:
     return torch.zeros(1, dtype=torch.uint8).expand(nbytes)
 
 
-def _host(work: Any) -> Any:
-    """Run a host operation whose shapes or strides may not fit together."""
+def within_host(work: Callable[[], Any]) -> Any:
+    """Runs a host operation whose shapes or strides may not fit together."""
     try:
         return work()
     except (RuntimeError, ValueError) as error:
+        if isinstance(error, torch.OutOfMemoryError) or "CUDA error" in str(error):
+            raise
         if "memory" in str(error) and "allocate" in str(error):
             raise MemoryError(str(error)) from error
         raise MalformedRecording(f"a host operation that torch refuses: {error}") from error

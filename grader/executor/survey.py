@@ -42,7 +42,8 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     launches = recording.launches
     if len(resident) != len(launches):
         raise MalformedRecording("a survey needs resident programs for each launch")
-    virtual = {number for number, place in enumerate(layout) if not _has_values(arena, place)}
+    virtual = {number for number, (offset, size) in enumerate(layout)  # those with holes
+               if size and os.lseek(arena, offset, os.SEEK_HOLE) < offset + size}
     storages = Storages(arena, layout, recording, 0, virtual)
     memory = Addresses()
     memory.known = {id(storages.check(view)) for view in recording.inputs
@@ -70,12 +71,6 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
         if findings := memory.observed.findings():
             return surveys, findings
     return surveys, []
-
-
-def _has_values(arena: int, place: Sequence[int]) -> bool:
-    """Whether the file holds every byte of a storage; a hole stands for values that nobody drew."""
-    offset, size = place
-    return size == 0 or os.lseek(arena, offset, os.SEEK_HOLE) >= offset + size
 
 
 def _write(storages: Storages, memory: Addresses, event: Fill | Move) -> None:

@@ -6,6 +6,7 @@ import fcntl
 import mmap
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -22,7 +23,7 @@ NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Pytho
 
 
 @dataclass(frozen=True)
-class Arena:
+class Arena(AbstractContextManager["Arena"]):
     """One memory file. ``storages`` holds (offset, size) in bytes of each storage in it."""
 
     fd: int
@@ -38,9 +39,6 @@ class Arena:
 
     def close(self) -> None:
         os.close(self.fd)
-
-    def __enter__(self) -> Arena:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

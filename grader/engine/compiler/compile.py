@@ -14,18 +14,14 @@ from triton.runtime.errors import OutOfResources
 from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.compiler.stub_driver import pretending
 from grader.engine.compiler.targets import WARP, Target
-from grader.report import Finding
+from grader.report import Refusal
 
 _MOST_THREADS = 1024  # of one program
 _MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
 
 
-class DoesNotCompile(Exception):
+class DoesNotCompile(Refusal):
     """No GPU of the target's kind could run the kernel; ``finding`` has the compiler's message."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.seen)
-        self.finding = finding
 
 
 def address(dtype: str, offset: int) -> torch.Tensor:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -201,18 +200,6 @@ def differs(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     if one.dtype != other.dtype:
         one, other = (tensor.contiguous().view(-1).view(torch.uint8) for tensor in (first, second))
     return (one != other).any()
-
-
-def within_host(work: Callable[[], Any]) -> Any:
-    """Runs a host operation whose shapes or strides may not fit together."""
-    try:
-        return work()
-    except torch.OutOfMemoryError:
-        raise
-    except (RuntimeError, ValueError) as error:
-        if "CUDA error" in str(error):
-            raise
-        raise MalformedRecording(f"a host operation that torch refuses: {error}") from error
 
 
 def _filled(fd: int, offset: int, size: int) -> Iterator[tuple[int, int]]:

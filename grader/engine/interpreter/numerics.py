@@ -212,19 +212,19 @@ def unpacked_e2m1(data: Array, axis: int) -> Array:
     halves = np.stack([data & 0xF, data >> 4], axis=axis)
     shape = list(data.shape)
     shape[axis] *= 2
-    return halves.reshape(shape).view(ml_dtypes.float4_e2m1fn).astype(np.float32)
+    return np.asarray(halves.reshape(shape).view(ml_dtypes.float4_e2m1fn).astype(np.float32))
 
 
 def from_e4b15(codes: Array) -> Array:
     """Bytes with a sign, 4 bits of exponent with a bias of 15 and 3 of mantissa, as float32."""
     bits = codes.view(np.uint8)  # those of a type with a bias of 11, but for the sign
     size = (bits & 127).view(ml_dtypes.float8_e4m3b11fnuz).astype(np.float32) / np.float32(16)
-    return np.where(bits & 128, -size, size)
+    return np.asarray(np.where(bits & 128, -size, size))
 
 
 def scale_e8m0(codes: Array) -> Array:
     """Powers of two with a bias of 127; 255 is NaN (OCP Microscaling Formats, section 5.4)."""
-    return codes.view(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float32)
+    return np.asarray(codes.view(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float32))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import builtins
 import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -179,17 +180,12 @@ def _of_the_host(name: str, scope: VisibleNames) -> Fault:
     instead = _INSTEAD.get(name, "")
     if not instead and name in tl.__all__ and not isinstance(getattr(tl, name), ModuleType):
         instead = f"tl.{name}"
-    if not instead and name in _libdevice():
+    if not instead and not name.startswith("_") and hasattr(
+            importlib.import_module("triton.language.extra.libdevice"), name):
         instead = f"libdevice.{name}"
     if not instead.startswith("libdevice."):
         instead = instead.replace("tl.", f"{tl_name}.")
     return fault("of the host", instead=instead)
-
-
-@cache
-def _libdevice() -> frozenset[str]:
-    module = importlib.import_module("triton.language.extra.libdevice")
-    return frozenset(name for name in dir(module) if not name.startswith("_"))
 
 
 @cache
@@ -241,18 +237,12 @@ def resolved(target: str) -> Any:
             return None
         following = getattr(value, part, None)
         if following is None and isinstance(value, ModuleType):
-            following = _submodule(walked)
+            with suppress(ImportError):
+                following = importlib.import_module(walked)
         if following is None:
             return None
         value = following
     return value
-
-
-def _submodule(name: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
 
 
 def _in_language(module: str) -> bool:

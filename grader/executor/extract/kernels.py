@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
-import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import triton
 from triton.runtime.jit import JITFunction
 
+from grader.engine.interpreter.errors import raised_line
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor.extract import constant_folding, kernel_subset, named_tuples
 from grader.executor.extract import globals as bindings
@@ -175,10 +176,8 @@ def _jitted(function: Any, one: KernelDefinition) -> JITFunction[Any]:
 
 
 def _import_problem(error: Exception, path: str) -> Finding:
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
-             if frame.f_code.co_filename == path]
     return Finding("P02", fault("extraction", exception=type(error).__name__,
-                                text=str(error)), lines[-1] if lines else None)
+                                text=str(error)), raised_line(path, error))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -193,7 +192,7 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool
     """
     aliases = []
     for alias, (bound, target) in zip(node.names, syntax.imported(node), strict=False):
-        kept.imported.update(_prefixes(target))
+        kept.imported.update(accumulate(target.split("."), "{}.{}".format))  # with its packages
         if alias.name == "*":
             continue
         if target.split(".")[0] != "triton":
@@ -211,13 +210,6 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool
             kept.keep(node.lineno, ast.unparse(ast.Import(aliases)))
         else:
             kept.keep(node.lineno, ast.unparse(ast.ImportFrom(node.module, aliases, 0)))
-
-
-def _prefixes(target: str) -> Iterator[str]:
-    """``a.b.c`` and the packages that importing it imports as well."""
-    while target:
-        yield target
-        target = target.rpartition(".")[0]
 
 
 def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
