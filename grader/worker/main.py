@@ -203,7 +203,7 @@ def warm() -> None:
     handler = WorkerHandler()
     handler.load(WARMUP)
     with arena.pack([torch.ones(8)]) as packed:
-        views = [{"tensor": model.view_to_json(view)} for view in packed.views]
+        views = [{"tensor": model.to_json(view)} for view in packed.views]
         call = {"op": "call", "entry": "softmax", "layout": packed.layout(), "arguments": views}
         handler.handle(call, [packed.fd])
     sys.modules.pop(module_loader.NAME, None)
