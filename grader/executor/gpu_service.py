@@ -154,12 +154,8 @@ def begin(visible: str | None) -> None:
     except Exception as error:
         raise GpuUnavailable(
             f"Triton cannot compile what launches kernels: {_first_line(error)}") from error
-    triton.set_allocator(_scratch)
-
-
-def _scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-    """GpuMemory for what kernels keep outside of their programs, such as descriptors made there."""
-    return torch.empty(size, dtype=torch.int8, device="cuda")
+    triton.set_allocator(  # for what kernels keep outside of their programs, such as descriptors
+        lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
 
 
 class OnCuda:

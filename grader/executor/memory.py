@@ -69,7 +69,10 @@ class Storages:
         if event.storage in self._by_number:
             raise MalformedRecording(f"storage {event.storage} is allocated twice")
         if self._virtual is None:
-            data = _fresh(event.nbytes, self._pattern)
+            if event.nbytes > _MAX_BYTES:
+                raise MemoryError(f"an allocation of {event.nbytes / 1e9:.1f} GB")
+            data = _pages(event.nbytes) if event.nbytes > _LAZY_BYTES else torch.full(
+                (event.nbytes,), FRESH_BYTE[self._pattern], dtype=torch.uint8)
         else:
             data = _pages(event.nbytes) if 0 < event.nbytes <= SMALL else _sized(event.nbytes)
         self._add(event.storage, data, is_input=False)
@@ -270,14 +273,6 @@ def windows_of(view: View, windows: Sequence[Sequence[int]]) -> list[View]:
         View(view.storage, view.dtype, (count,), (1,), view.offset + first)
         for first, count in windows
     ]
-
-
-def _fresh(nbytes: int, pattern: int) -> torch.Tensor:
-    if nbytes > _MAX_BYTES:
-        raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
-    if nbytes <= _LAZY_BYTES:
-        return torch.full((nbytes,), FRESH_BYTE[pattern], dtype=torch.uint8)
-    return _pages(nbytes)
 
 
 def _pages(nbytes: int) -> torch.Tensor:

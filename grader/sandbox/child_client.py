@@ -182,7 +182,9 @@ class Child(contextlib.AbstractContextManager["Child"]):
         cancellation.check()
         exchange, now = self._queue[0], time.monotonic()
         if now >= self._next_look:
-            self._look_at_memory()
+            limit = self._limits.resident
+            if (held := processes.resident(self.pid, limit, self._inherited)) > limit:
+                raise errors.ChildOutOfMemory(held, limit, self._where(ask=True))
             self._look_at_work(exchange)
             self._next_look = time.monotonic() + POLL_S
         if now >= exchange.deadline:
@@ -258,12 +260,6 @@ class Child(contextlib.AbstractContextManager["Child"]):
         ended = self._end(grace=GRACE_S)
         how = "closed its channel and went on" if ended["killed"] else ended["how"]
         raise errors.ChildDied(how, self._where())
-
-    def _look_at_memory(self) -> None:
-        limit = self._limits.resident
-        held = processes.resident(self.pid, limit, self._inherited)
-        if held > limit:
-            raise errors.ChildOutOfMemory(held, limit, self._where(ask=True))
 
     def _look_at_work(self, exchange: _Exchange) -> None:
         """Extends the deadline by the time that the child waited for a CPU."""

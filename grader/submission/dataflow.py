@@ -59,22 +59,18 @@ def kernel_definitions(tree: ast.Module) -> list[KernelDefinition]:
 
     A kernel is a function under ``@triton.jit``, or one that the file gives to ``triton.jit``.
     """
-    candidates: list[tuple[ast.FunctionDef, tuple[Scope, ...]]] = []
-    calls: list[tuple[ast.Call, tuple[Scope, ...]]] = []
-    for node, scopes in _with_scopes(tree):
-        if isinstance(node, ast.FunctionDef):
-            candidates.append((node, scopes))
-        elif isinstance(node, ast.Call):
-            calls.append((node, scopes))
+    nodes = list(_with_scopes(tree))
+    candidates = [(node, scopes) for node, scopes in nodes if isinstance(node, ast.FunctionDef)]
     jits: dict[ast.FunctionDef, tuple[ast.expr, tuple[Scope, ...]]] = {
         node: (decorator, scopes) for node, scopes in candidates
         for decorator in node.decorator_list if is_jit(decorator)}
-    for call, around in calls:
+    for call, around in nodes:
         name = given_to_jit(call)
         named = [(len(scopes), node.lineno, node, scopes) for node, scopes in candidates
                  if node.name == name and around[:len(scopes)] == scopes] if name else []
         if named:
             *_, node, scopes = max(named, key=lambda one: one[:2])
+            assert isinstance(call, ast.Call)
             has_options = call.func if isinstance(call.func, ast.Call) else call
             jits.setdefault(node, (has_options, scopes))
     kernels = [KernelDefinition(node.name, node, jit, scopes) for node, (jit, scopes) in

@@ -24,8 +24,9 @@ NO_LAUNCH = "no launch is taken here"  # in the message of one outside of a call
 class _Told(Driver):
     """Answers like the driver of a machine with one GPU, for code that chooses by what it has."""
 
-    def get_current_device(self) -> int:
-        return 0
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.get_current_device = lambda: 0
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"the driver of a grade has no `{name}`: it tells of the GPU that "

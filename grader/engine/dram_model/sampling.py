@@ -103,10 +103,7 @@ class _Timed(Attempt):
 class _BoundsOnly(Checks):
     """Checks bounds only: values and their writers are not tracked."""
 
-    def _track_nothing(self, *_: Any, **__: Any) -> None:
-        pass
-
-    load = store = change = set_writers = _track_nothing
+    load = store = change = set_writers = staticmethod(lambda *_, **__: None)
 
 
 class Addresses(Memory):

@@ -7,7 +7,7 @@ import linecache
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
@@ -40,22 +40,15 @@ _MAX_FINDINGS = 8  # of one kernel
 
 
 @dataclass
-class Extract:
+class Extract(kernel_subset.VisibleNames):
     """The parts of a file that are kept, each on its line, and the problems of its kernels."""
 
-    lines: list[str]
+    lines: list[str] = field(default_factory=list)
     source: Sequence[str] = ()  # the lines of the file itself
     kernels: list[KernelDefinition] = field(default_factory=list)
     aliases: dict[str, KernelDefinition] = field(default_factory=dict)  # `name = triton.jit(f)`
-    imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
-    libraries: dict[str, str] = field(default_factory=dict)  # the same of all other modules
-    imported: set[str] = field(default_factory=set)  # modules of Triton, and names of them
-    constants: dict[str, ast.expr] = field(default_factory=dict)
     math: dict[str, str] = field(default_factory=dict)  # what stands for Python's module, dotted
-    annotated: set[str] = field(default_factory=set)  # constants declared as tl.constexpr
     fields: frozenset[str] = frozenset()  # of named tuples
-    functions: frozenset[str] = frozenset()  # all at the top of the file
-    evaluated: frozenset[str] = frozenset()  # of these, those with @triton.constexpr_function
     statements: set[ast.stmt] = field(default_factory=set)  # those that were kept
     scattered: Mapping[str, Sequence[int]] = field(default_factory=dict)  # lines that bind a name
     problems: dict[str, list[Finding]] = field(default_factory=dict)  # by key, where it has any
@@ -114,8 +107,8 @@ def extract(text: str) -> Extract:
     """
     tree = syntax.parse(text)
     lines = text.split("\n")
-    kept = Extract([""] * len(lines), lines, fields=named_tuples.declared(tree))
-    kept.math = constant_folding.math_names(tree)
+    kept = Extract(lines=[""] * len(lines), source=lines, fields=named_tuples.declared(tree),
+                   math=constant_folding.math_names(tree), bound=kernel_subset.names_bound(tree))
     written = kernel_definitions(tree)
     scopes = {scope for kernel in written for scope in kernel.scopes}
     for node in bindings.statements(tree, scopes):
@@ -311,10 +304,7 @@ def _forbidden(one: KernelDefinition, kept: Extract) -> Iterator[Finding]:
     around |= {name: fault("class attribute" if isinstance(scope, ast.ClassDef) else
                            "variable around", around=scope.name)
                for scope in one.scopes for name in bindings.names_in(scope)}
-    scope = kernel_subset.VisibleNames(kept.imports, kept.constants, kept.annotated,
-                                frozenset(visible | kept.aliases.keys()), kept.functions,
-                                kept.evaluated, kernel_subset.names_bound("\n".join(kept.source)),
-                                frozenset(kept.imported), around, kept.libraries)
+    scope = replace(kept, seen_kernels=frozenset(visible | kept.aliases.keys()), around=around)
     if not kept.fields:
         yield from kernel_subset.check(node, scope)
         return
