@@ -1,7 +1,5 @@
 """The arguments of a launch: every parameter bound, views in the form that an engine takes."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

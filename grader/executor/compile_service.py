@@ -1,7 +1,5 @@
 """Answers the judge: what the compiler makes of recorded launches, for a named GPU."""
 
-from __future__ import annotations
-
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence

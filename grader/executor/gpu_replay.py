@@ -1,7 +1,5 @@
 """Replays a recording on a GPU: once and checked, or many times under the clock."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -3,8 +3,6 @@
 Nothing of the learner runs in this process but kernels. It knows no seed and no expected value.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Answers the judge: takes the kernels from a source file, replays and surveys recordings."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The memory of a replay: the inputs' storages, those that the recording allocates, host moves."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 from collections.abc import Callable, Container, Sequence

@@ -1,7 +1,5 @@
 """Replays a recording on the engine: allocations, host moves, launches, then the results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Requests about the kernels of one submission: what executor, compiler and GPU process share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar

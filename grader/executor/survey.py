@@ -1,7 +1,5 @@
 """Surveys a recording at its real size: a few programs of each launch, on memory never touched."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence

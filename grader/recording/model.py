@@ -1,7 +1,5 @@
 """A recording: the allocations, fills, copies and launches of one call, from worker to executor."""
 
-from __future__ import annotations
-
 import keyword
 import math
 from collections.abc import Mapping, Sequence

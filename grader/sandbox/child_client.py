@@ -1,7 +1,5 @@
 """The judge's end of one child: requests, deadlines, memory limit, output and exit status."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

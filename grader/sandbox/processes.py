@@ -1,7 +1,5 @@
 """Process trees: memory and CPU time from /proc, and how to kill them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

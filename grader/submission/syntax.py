@@ -1,7 +1,5 @@
 """Python's parser, and questions about the trees that it returns."""
 
-from __future__ import annotations
-
 import ast
 import threading
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Which place of an exercise a line belongs to: by its comment, or as it was in the exercise."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict

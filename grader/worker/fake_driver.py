@@ -1,7 +1,5 @@
 """The GPU that host code finds where it asks for one: the target of the grade. It runs nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager

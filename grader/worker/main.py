@@ -1,7 +1,5 @@
 """The untrusted side: loads the learner's file, calls its function, returns what was recorded."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect

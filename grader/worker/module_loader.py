@@ -1,7 +1,5 @@
 """The learner's module: loading it, and finding its lines in frames and exceptions."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import sys

@@ -1,7 +1,5 @@
 """Records what host code does with memory as events, and the state of every storage."""
 
-from __future__ import annotations
-
 import ctypes
 import enum
 from collections.abc import Collection, Sequence

@@ -1,7 +1,5 @@
 """Torch modes that record the allowed operations of host code and report the others."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache

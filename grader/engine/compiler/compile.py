@@ -1,7 +1,5 @@
 """Compiles one launch through the path that the JIT itself takes, short of the launch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any

@@ -1,7 +1,5 @@
 """Reads a ``Binary`` from Triton's ``CompiledKernel``."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile

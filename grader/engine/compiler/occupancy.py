@@ -1,7 +1,5 @@
 """Occupancy: resident programs of an SM (streaming multiprocessor)."""
 
-from __future__ import annotations
-
 from grader.engine.compiler.targets import WARP, Target
 from grader.recording.compiled_kernel import Limit, Occupancy
 

@@ -1,7 +1,5 @@
 """A stub of Triton's CUDA driver, with which Triton compiles where there is no GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace

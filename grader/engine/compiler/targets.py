@@ -1,7 +1,5 @@
 """Targets: the GPUs for which kernels are compiled, with the parameters of ``targets.toml``."""
 
-from __future__ import annotations
-
 import functools
 import tomllib
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Extrapolates from sampled programs to a launch: sums by strata, DRAM traffic by waves."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections import defaultdict

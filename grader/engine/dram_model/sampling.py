@@ -5,8 +5,6 @@ few tensors whose values are known (indices). A loop of many turns is cut: its f
 last one run, and what they do counts for all of them.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence

@@ -3,8 +3,6 @@
 Only functions of the grader that launch kernels are timed, never host code of a learner.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math

@@ -1,7 +1,5 @@
 """Measured times of a case on a GPU, beside the ceilings of that GPU."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

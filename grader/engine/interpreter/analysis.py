@@ -1,7 +1,5 @@
 """What is known of a kernel before it runs: what it may store into, and how it has to be run."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache

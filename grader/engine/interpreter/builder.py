@@ -4,8 +4,6 @@ The methods have the names and parameters of Triton's own builder. A ``Handle`` 
 all programs that run together; types are Triton's own, where the compiler has types of its IR.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

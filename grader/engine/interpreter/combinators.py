@@ -1,7 +1,5 @@
 """``tl.reduce``, ``tl.associative_scan`` and ``tl.map_elementwise``: operations with a function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Why a kernel could not go on, as a finding in Triton's own words."""
 
-from __future__ import annotations
-
 import linecache
 import re
 from traceback import walk_tb

@@ -7,8 +7,6 @@ programs that are not in it is put off until what it waits for has changed. If a
 one group; if that parts, they run side by side, each until it waits again.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import deque

@@ -7,8 +7,6 @@ nearest only: for ``__nv_fadd_ru`` and its like the result is compared with the 
 fractions, and moved to its neighbour if it lies on the wrong side.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import types

@@ -1,7 +1,5 @@
 """NumPy dtypes for Triton's, bfloat16 and float8 included, and arithmetic that rounds as a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Puts the engine in the place of Triton's compiler for a while, and checks that it fits there."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

@@ -11,8 +11,6 @@ promise ``max_contiguous(multiple_of(offs % M, BLOCK), BLOCK)`` there. The eleme
 of the tensor are as promised, and those behind it are computed for nothing and never stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

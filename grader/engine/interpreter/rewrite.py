@@ -1,7 +1,5 @@
 """Kernel source changed so that plain Python means in it what it means to Triton's compiler."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools

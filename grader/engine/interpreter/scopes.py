@@ -5,8 +5,6 @@ were there before. What a branch on a runtime value or a turn of a loop assigns 
 ends with it, unless both branches assign it, and what was there before keeps its type and shape.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The subset of Python that kernels may use: what Triton compiles, and no way out of it."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import difflib

@@ -1,7 +1,5 @@
 """Extracts the kernels of a submission by AST; nothing else of the file ever runs."""
 
-from __future__ import annotations
-
 import ast
 import linecache
 import sys

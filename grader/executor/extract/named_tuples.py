@@ -1,7 +1,5 @@
 """Fields of named tuples, which a kernel reads as in ``args.x_ptr``."""
 
-from __future__ import annotations
-
 import ast
 import copy
 from collections.abc import Iterator, Mapping

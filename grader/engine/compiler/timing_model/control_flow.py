@@ -6,8 +6,6 @@ counter whose start, step and end are immediates; and the FLOP of tl.dot. Withou
 counts as one iteration each time that it is reached.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
