@@ -78,8 +78,7 @@ def _launch_step(launch: Launch, memory: GpuMemory, kernels: Kernels,
     return partial(launcher, kernel, launch, bound)
 
 
-# ---------------------------------------------------------------------------------------------
-# Once, with all checks
+# -- once, with all checks ----------------------------------------------------------------------
 
 
 def run_checked(replay: Replay, recording: Recording) -> list[Finding]:
@@ -123,8 +122,7 @@ def modified(memory: GpuMemory, recording: Recording) -> list[Finding]:
     return [Finding("M07", fault("input on GPU", number=number))]
 
 
-# ---------------------------------------------------------------------------------------------
-# Many times, under the clock
+# -- many times, under the clock ----------------------------------------------------------------
 
 
 @dataclass

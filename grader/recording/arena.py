@@ -1,7 +1,5 @@
 """Tensors in a memory file, packed once by the judge and mapped by worker and executor."""
 
-from __future__ import annotations
-
 import fcntl
 import mmap
 import os
@@ -42,6 +40,31 @@ class Arena(AbstractContextManager["Arena"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass(frozen=True)
+class SparseTensor:
+    """A tensor of any size that stores values at its windows only; the rest is zero.
+
+    ``like`` is a tensor on torch's meta device with its shape, strides and dtype.
+    """
+
+    like: torch.Tensor
+    windows: tuple[tuple[int, torch.Tensor], ...] = ()  # (first element of the storage, values)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the storage."""
+        return self.like.untyped_storage().nbytes()
+
+    @property
+    def elements(self) -> int:
+        return self.like.numel()
+
+    def part(self, window: int, start: int, count: int) -> torch.Tensor:
+        """``count`` elements from ``start`` on, which lie in the given window."""
+        first, values = self.windows[window]
+        return values[start - first:start - first + count]
 
 
 def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
@@ -142,31 +165,6 @@ def view_of(tensor: torch.Tensor, storage: int) -> View:
     return View(
         storage, dtype_name(tensor), tuple(tensor.shape), tuple(tensor.stride()), offset,
     )
-
-
-@dataclass(frozen=True)
-class SparseTensor:
-    """A tensor of any size that stores values at its windows only; the rest is zero.
-
-    ``like`` is a tensor on torch's meta device with its shape, strides and dtype.
-    """
-
-    like: torch.Tensor
-    windows: tuple[tuple[int, torch.Tensor], ...] = ()  # (first element of the storage, values)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the storage."""
-        return self.like.untyped_storage().nbytes()
-
-    @property
-    def elements(self) -> int:
-        return self.like.numel()
-
-    def part(self, window: int, start: int, count: int) -> torch.Tensor:
-        """``count`` elements from ``start`` on, which lie in the given window."""
-        first, values = self.windows[window]
-        return values[start - first:start - first + count]
 
 
 def _write_elements(fd: int, start: int, tensor: torch.Tensor) -> None:

@@ -147,8 +147,6 @@ class Child(contextlib.AbstractContextManager["Child"]):
     def __exit__(self, *_: object) -> None:
         self.kill()
 
-    # ---------------------------------------------------------------------------------------------
-
     def _finish(self, exchange: _Exchange) -> dict[str, Any]:
         if exchange.open:
             head, now = self._queue[0], time.monotonic()
@@ -271,8 +269,6 @@ class Child(contextlib.AbstractContextManager["Child"]):
                 exchange.granted_s += due
                 exchange.deadline += due
         exchange.last_work = now, used
-
-    # ---------------------------------------------------------------------------------------------
 
     def _end(self, op: str = "end", grace: float = 0.0) -> dict[str, Any]:
         self._alive = False

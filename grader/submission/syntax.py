@@ -55,8 +55,7 @@ def functions(tree: ast.Module) -> list[ast.FunctionDef]:
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
-# ---------------------------------------------------------------------------------------------
-# Lines
+# -- lines --------------------------------------------------------------------------------------
 
 
 def first_line(node: ast.stmt) -> int:
@@ -74,8 +73,7 @@ def lines_of(node: ast.stmt | ast.expr) -> range:
     return range(node.lineno, last_line(node) + 1)
 
 
-# ---------------------------------------------------------------------------------------------
-# Names
+# -- names --------------------------------------------------------------------------------------
 
 
 def names(nodes: Iterable[ast.AST]) -> set[str]:

@@ -133,8 +133,7 @@ def _imports(tree: ast.Module, text: str, comments: Mapping[int, int]) -> int | 
                  and written[line - 1].startswith("#")), None)
 
 
-# ---------------------------------------------------------------------------------------------
-# The exercise that a file came from
+# -- the exercise that a file came from ---------------------------------------------------------
 
 _Key = tuple[str, str]  # function, and what a statement does: the name that it gives a value
 

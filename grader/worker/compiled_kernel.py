@@ -1,7 +1,5 @@
 """The ``CompiledKernel`` that a launch or ``kernel.warmup`` returns to host code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -67,6 +65,23 @@ class Figures:
         return compiled
 
 
+class _Metadata:
+    """``metadata`` of a compiled kernel."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+        self.name = compiled.name
+        self.warp_size = WARP
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("shared", "num_warps"):
+            return self._compiled._figure(name)
+        if name not in _OPTIONS:
+            raise AttributeError(f"the metadata of a grade's compiled kernels has no `{name}`: it "
+                                 f"has name, shared, num_warps, {', '.join(_OPTIONS)}")
+        return {**_OPTIONS, **self._compiled._kwargs}[name]
+
+
 class CompiledKernel:
     """Triton's ``CompiledKernel``, as far as host code of a grade can use one.
 
@@ -126,23 +141,6 @@ class CompiledKernel:
             raise AttributeError(f"'CompiledKernel' object has no attribute '{name}' before "
                                  f"`_init_handles()` or a launch")
         return self._figure("num_warps") * WARP if name == "n_max_threads" else self._figure(name)
-
-
-class _Metadata:
-    """``metadata`` of a compiled kernel."""
-
-    def __init__(self, compiled: CompiledKernel) -> None:
-        self._compiled = compiled
-        self.name = compiled.name
-        self.warp_size = WARP
-
-    def __getattr__(self, name: str) -> Any:
-        if name in ("shared", "num_warps"):
-            return self._compiled._figure(name)
-        if name not in _OPTIONS:
-            raise AttributeError(f"the metadata of a grade's compiled kernels has no `{name}`: it "
-                                 f"has name, shared, num_warps, {', '.join(_OPTIONS)}")
-        return {**_OPTIONS, **self._compiled._kwargs}[name]
 
 
 class _ArgumentRecorder(Recorder):

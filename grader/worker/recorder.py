@@ -94,8 +94,7 @@ class Recorder:
             self.add(tensor, StorageKind.INPUT, number, name).changing = number in changing
         self._inputs = tuple(view_of(tensor, number) for _, tensor, number in inputs)
 
-    # ---------------------------------------------------------------------------------------------
-    # Findings
+    # -- findings -------------------------------------------------------------------------------
 
     def find(self, code: str, data: Data, line: int | None = None) -> None:
         if len(self.findings) < MAX_FINDINGS:
@@ -110,8 +109,7 @@ class Recorder:
         self.configurations = max(self.configurations, len(configs))
         return configs[self._config % len(configs)]
 
-    # ---------------------------------------------------------------------------------------------
-    # Storages
+    # -- storages -------------------------------------------------------------------------------
 
     def add(self, tensor: torch.Tensor, kind: StorageKind, number: int | None = None,
             name: str = "") -> RecordedStorage:
@@ -169,8 +167,7 @@ class Recorder:
         fixed = storage is not None and storage.kind is StorageKind.INPUT and not storage.changing
         return storage.name if storage and fixed else ""
 
-    # ---------------------------------------------------------------------------------------------
-    # Events
+    # -- events ---------------------------------------------------------------------------------
 
     def note(self, event: Event) -> None:
         if len(self.events) >= MAX_EVENTS:
@@ -254,8 +251,6 @@ class Recorder:
             if not storage.untouched:
                 storage.ends = _ends(storage.keep)
                 self.find("X01", fault("written past torch", name=storage.name))
-
-    # ---------------------------------------------------------------------------------------------
 
     def recording(self, results: Sequence[torch.Tensor], returned_tuple: bool) -> Recording:
         """The recording; without returned views if one of them is not recorded memory."""

@@ -97,8 +97,7 @@ class Measurement(JsonObject):
         return measurement
 
 
-# ---------------------------------------------------------------------------------------------
-# Beside the ceilings
+# -- beside the ceilings ------------------------------------------------------------------------
 
 
 def units_of(inputs: Sequence[Any], tolerance: Tolerance) -> Units:

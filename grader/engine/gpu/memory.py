@@ -1,11 +1,10 @@
 """Memory of a GPU that shows a kernel's mistakes: red zones, poison, copies of inputs."""
 
-from __future__ import annotations
-
 import mmap
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import torch
 
@@ -76,9 +75,9 @@ class GpuMemory:
                 buffer.body[first - offset:first - offset + count].copy_(data)
         buffer.kept = buffer.body.clone()
 
-    def copy(self) -> GpuMemory:
+    def copy(self) -> Self:
         """Returns a memory with the same inputs at other addresses, and nothing else."""
-        other = GpuMemory(self.device, self._poison)
+        other = type(self)(self.device, self._poison)
         for number, buffer in self._buffers.items():
             if buffer.kept is not None:
                 mine = other._add(number, buffer.nbytes)

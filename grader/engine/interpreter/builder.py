@@ -413,8 +413,7 @@ class Builder:
             raise KernelError(f"{promise} does not hold in {place}{message}")
 
 
-# ---------------------------------------------------------------------------------------------
-# Methods that differ only in a function
+# -- methods that differ only in a function -----------------------------------------------------
 
 
 def _binary(function: Callable[..., Array]) -> Any:
@@ -466,8 +465,7 @@ for _make, _functions in ((_binary, _BINARY), (_comparison, _COMPARISONS), (_una
         setattr(Builder, f"create_{_suffix}", _make(_function))
 
 
-# ---------------------------------------------------------------------------------------------
-# Helpers
+# -- helpers ------------------------------------------------------------------------------------
 
 
 def _ordered(semantics: Any) -> bool:

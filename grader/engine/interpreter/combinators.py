@@ -118,8 +118,7 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:
     return _like(outputs[0][1], tuple(tensors))
 
 
-# ---------------------------------------------------------------------------------------------
-# What NumPy does by itself
+# -- what NumPy does by itself ------------------------------------------------------------------
 
 
 def _in_its_type(function: Callable[..., Array]) -> Callable[..., Array]:

@@ -139,8 +139,7 @@ def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
         raise KernelFailed(outcome.failure)
 
 
-# ---------------------------------------------------------------------------------------------
-# Tensors
+# -- tensors ------------------------------------------------------------------------------------
 
 
 @dataclass

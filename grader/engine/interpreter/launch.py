@@ -134,8 +134,7 @@ def _turns(programs: int, order: Order, sample: int | None) -> Array:
     return turns[::-1] if order == "reverse" else turns
 
 
-# ---------------------------------------------------------------------------------------------
-# Groups of programs
+# -- groups of programs -------------------------------------------------------------------------
 
 
 def _first_chunk(kernel: Any, arguments: Mapping[str, Any]) -> int:
@@ -318,8 +317,7 @@ def _stuck(memory: Memory, queue: deque[_Program]) -> None:
                       "program changes it", code="R02", line=poll.line)
 
 
-# ---------------------------------------------------------------------------------------------
-# Arguments
+# -- arguments ----------------------------------------------------------------------------------
 
 
 def bind(kernel: Any, arguments: Mapping[str, Any], memory: Memory) -> dict[str, Any]:

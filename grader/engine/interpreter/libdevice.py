@@ -42,8 +42,7 @@ def rsqrt(x: Array) -> Array:
     return np.asarray((1.0 / np.sqrt(x.astype(np.float64))).astype(x.dtype))
 
 
-# ---------------------------------------------------------------------------------------------
-# Functions of bits
+# -- functions of bits --------------------------------------------------------------------------
 
 
 def _unsigned(x: Array) -> Array:
@@ -82,8 +81,7 @@ def _signed_upper_product(x: Array, y: Array) -> Array:
     return high - np.where(x < 0, y, 0) - np.where(y < 0, x, 0)
 
 
-# ---------------------------------------------------------------------------------------------
-# Special functions
+# -- special functions --------------------------------------------------------------------------
 
 
 def _round_half_away(x: Array) -> Array:
@@ -105,8 +103,7 @@ def _bessel(name: str) -> Callable[[Array, Array], Array]:
     return lambda order, x: np.asarray(each(order, x)).astype(np.float64)
 
 
-# ---------------------------------------------------------------------------------------------
-# By symbol
+# -- by symbol ----------------------------------------------------------------------------------
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in (
@@ -191,8 +188,7 @@ def call(symbol: str, arrays: list[Array], result: np.dtype[Any]) -> Array:
     return np.asarray(function(*arrays)).astype(result)
 
 
-# ---------------------------------------------------------------------------------------------
-# Symbols that end with a rounding: to nearest, toward zero, up or down
+# -- symbols that end with a rounding: to nearest, toward zero, up or down ----------------------
 
 _STEPS = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}
 # The value rounded to nearest, and what the exact one has more (of a root: their squares).
@@ -248,8 +244,7 @@ def _moved(near: Array, error: Callable[..., Any], operands: tuple[Array, ...],
     return np.where(sides == np.where(upward, 1, -1), np.nextafter(near, toward), near)
 
 
-# ---------------------------------------------------------------------------------------------
-# By name
+# -- by name ------------------------------------------------------------------------------------
 
 _MODULES = tuple(module.__name__ for module in (names, typed, utilities, gdc))
 

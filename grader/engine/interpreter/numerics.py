@@ -57,8 +57,7 @@ def widened(data: Array) -> Array:
     return data
 
 
-# ---------------------------------------------------------------------------------------------
-# Casts
+# -- casts --------------------------------------------------------------------------------------
 
 
 def cast(data: Array, dtype: Any) -> Array:
@@ -110,8 +109,7 @@ def cast_toward_zero(data: Array, dtype: Any) -> Array:
     return np.where(over, fewer, near)
 
 
-# ---------------------------------------------------------------------------------------------
-# Matrix products
+# -- matrix products ----------------------------------------------------------------------------
 
 
 def dot(a: Array, b: Array, accumulator: Array, precision: str = "IEEE") -> Array:
@@ -225,8 +223,7 @@ def scale_e8m0(codes: Array) -> Array:
     return np.asarray(codes.view(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float32))
 
 
-# ---------------------------------------------------------------------------------------------
-# Functions that NumPy lacks
+# -- functions that NumPy lacks -----------------------------------------------------------------
 
 
 def truncated_quotient(a: Array, b: Array) -> Array:

@@ -182,8 +182,7 @@ class _Notes:
         return _Plan(tuple(steps), handle=numbers[id(result.handle)], attributes=attributes)
 
 
-# ---------------------------------------------------------------------------------------------
-# What a plan holds for
+# -- what a plan holds for ----------------------------------------------------------------------
 
 _numbers: dict[Any, int] = {}
 

@@ -295,8 +295,7 @@ def _later(value: ast.expr) -> ast.expr:
     return ast.copy_location(ast.Lambda(nothing, value), value)
 
 
-# ---------------------------------------------------------------------------------------------
-# What the rewritten code calls
+# -- what the rewritten code calls --------------------------------------------------------------
 
 
 def _assigned(value: Any) -> Any:

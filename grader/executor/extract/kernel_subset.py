@@ -209,8 +209,7 @@ def _annotations(kernel: ast.FunctionDef) -> Iterator[ast.expr]:
             yield node.returns
 
 
-# ---------------------------------------------------------------------------------------------
-# Names of Triton
+# -- names of Triton ----------------------------------------------------------------------------
 
 
 def importable(target: str) -> bool:
@@ -311,8 +310,7 @@ def value_attributes() -> frozenset[str]:
     return frozenset(names - {"handle", "to_ir", "data", "handles", "mangle", "codegen_name"})
 
 
-# ---------------------------------------------------------------------------------------------
-# Constants and types
+# -- constants and types ------------------------------------------------------------------------
 
 
 def is_constant(node: ast.expr, imports: Mapping[str, str],

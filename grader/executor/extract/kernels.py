@@ -171,8 +171,7 @@ def _import_problem(error: Exception, path: str) -> Finding:
                                 text=str(error)), raised_line(path, error))
 
 
-# ---------------------------------------------------------------------------------------------
-# Imports and constants
+# -- imports and constants ----------------------------------------------------------------------
 
 
 def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool) -> None:
@@ -239,8 +238,7 @@ def _keep_alias(targets: Sequence[ast.expr], value: ast.expr, kept: Extract) -> 
     return True
 
 
-# ---------------------------------------------------------------------------------------------
-# Kernels
+# -- kernels ------------------------------------------------------------------------------------
 
 
 def _aliases(tree: ast.Module, scopes: Collection[Scope],

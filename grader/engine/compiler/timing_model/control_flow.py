@@ -233,8 +233,7 @@ def _runs(steps: tuple[SassInstruction, ...], blocks: Sequence[Block], loops: Se
     return tuple(0.0 if step.never else times for step, times in zip(steps, runs, strict=True))
 
 
-# ---------------------------------------------------------------------------------------------
-# Counters that start, step and end at immediates
+# -- counters that start, step and end at immediates --------------------------------------------
 
 
 def _rounds(steps: tuple[SassInstruction, ...], first: int, last: int) -> int | None:
