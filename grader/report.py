@@ -112,11 +112,11 @@ class Finding:
 
 
 class Refusal(Exception):
-    """Something cannot go on; ``finding`` says why, and its sentence is the message."""
+    """Something cannot go on; findings say why, and the first one's sentence is the message."""
 
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.seen)
-        self.finding = finding
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__(findings[0].seen)
+        self.finding, self.findings = findings[0], findings
 
 
 @dataclass(frozen=True)

@@ -95,9 +95,7 @@ def _named(fields: tuple[str, ...]) -> Any:
 
 def _dtype(name: str) -> Any:
     """A type by torch's name or by Triton's own, such as ``float16`` or ``fp16``."""
-    if name in TRITON:
-        return TRITON[name]
-    for dtype in TRITON.values():
-        if dtype.name == name:
-            return dtype
-    raise MalformedRecording(f"there is no dtype {name!r:.40}")
+    dtypes = {dtype.name: dtype for dtype in TRITON.values()} | TRITON
+    if name not in dtypes:
+        raise MalformedRecording(f"there is no dtype {name!r:.40}")
+    return dtypes[name]

@@ -16,7 +16,7 @@ from grader.executor.memory import host_write, within_host
 from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.model import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
-from grader.report import Finding
+from grader.report import Finding, Refusal
 
 MOST_COPIES = 32  # of the buffers of a small job
 _ROTATE = 2.25  # times L2 that the buffers of all copies take together
@@ -182,10 +182,8 @@ def time_call(recordings: Sequence[Recording], inputs: Sequence[GpuMemory], kern
         attempt.copies.extend(_copies(chosen, inputs, kernels, launcher, l2_bytes, room))
         name = _name(number, len(recordings)) if several else ""
         timing.best = measure(attempt.jobs(), device, config=name)
-    except _Found as found:
-        timing.findings = found.findings
-    except LaunchRefused as refusal:
-        timing.findings = [refusal.finding]
+    except (_Found, LaunchRefused) as refusal:
+        timing.findings = [*refusal.findings]
     else:
         if not several:
             timing.configurations = [timing.best]
@@ -227,10 +225,8 @@ def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[G
     return best, recordings[best]
 
 
-class _Found(Exception):
-    def __init__(self, findings: list[Finding]) -> None:
-        super().__init__(findings[0].seen)
-        self.findings = findings
+class _Found(Refusal):
+    """The checked run of a configuration has findings."""
 
 
 def _attempt(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels,
@@ -241,7 +237,7 @@ def _attempt(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels
         memory.forget()
         replay = prepare(recording, memory, kernels, launcher)
         if overruns := run_checked(replay, recording):
-            raise _Found(overruns)
+            raise _Found(*overruns)
         replays.append(replay)
         expected.append([result.clone() for result in replay.results])
     return _Attempt(replays, expected, [],

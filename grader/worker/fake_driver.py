@@ -34,14 +34,7 @@ class _Told(Driver):
 class _OneDevice(torch.cuda.device):
     """``with torch.cuda.device(x.device)`` where that is the CPU: nothing changes inside."""
 
-    def __init__(self, device: Any = None) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *raised: object) -> None:
-        pass
+    __init__ = __enter__ = __exit__ = lambda *_, **__: None  # type: ignore[assignment]
 
 
 def capability() -> int | None:

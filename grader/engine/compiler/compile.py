@@ -31,11 +31,7 @@ def address(dtype: str, offset: int) -> torch.Tensor:
 
 
 class _FarEnough(Exception):
-    """The compiler has done what was asked for; ``module`` is the IR at that point."""
-
-    def __init__(self, module: Any = None) -> None:
-        super().__init__()
-        self.module = module
+    """The compiler has done what was asked for; the argument, if any, is the IR at that point."""
 
 
 def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
@@ -76,7 +72,7 @@ def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         try:
             _run(kernel, arguments, options)
         except _FarEnough as lowered:
-            attribute = lowered.module.get_int_attr
+            attribute = lowered.args[0].get_int_attr
             _fits(attribute("ttg.shared") or 0,
                   attribute("ttg.total-num-warps") or attribute("ttg.num-warps") or 1,
                   attribute("ttg.num-ctas") or 1, target)

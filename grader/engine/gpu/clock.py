@@ -176,13 +176,6 @@ def _together(jobs: Sequence[TimingJob], device: Cuda, calls: int) -> TimingJob 
         for number in range(calls):
             jobs[number % len(jobs)].work()
 
-    def before() -> None:
-        for job in jobs:
-            job.before()
-
-    def after() -> None:
-        for job in jobs:
-            job.after()
-
     graph = device.capture(work)
-    return TimingJob(graph, before, after) if graph else None
+    return TimingJob(graph, lambda: [job.before() for job in jobs],
+                     lambda: [job.after() for job in jobs]) if graph else None

@@ -19,7 +19,7 @@ from grader.engine.interpreter.rewrite import assigned
 from grader.executor.extract import constant_folding, kernel_subset, named_tuples
 from grader.executor.extract import globals as bindings
 from grader.finding import fault
-from grader.report import Finding
+from grader.report import Finding, Refusal
 from grader.submission import source, syntax
 from grader.submission.dataflow import (
     KernelDefinition,
@@ -65,12 +65,8 @@ class Extract(kernel_subset.VisibleNames):
         self.lines[line - 1] = f"{there}; {code}" if there else code
 
 
-class KernelsRefused(Exception):
+class KernelsRefused(Refusal):
     """No kernel of a file can be used; ``findings`` say why."""
-
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        super().__init__(findings[0].seen)
-        self.findings = tuple(findings)
 
 
 def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
@@ -84,15 +80,15 @@ def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
     """
     text = source.read(Path(path))
     if text.problem is not None:
-        raise KernelsRefused([text.problem])
+        raise KernelsRefused(text.problem)
     kept = extract(text.text)
     if kept.problems and len(kept.problems) == len(kept.kernels):
-        raise KernelsRefused(kept.findings)
+        raise KernelsRefused(*kept.findings)
     try:
         refused = {name: problems[0] for name, problems in kept.problems.items()}
         return {**load(kept, path), **refused}
     except Exception as error:  # an import or a default that this Triton does not know
-        raise KernelsRefused([_import_problem(error, path)]) from error
+        raise KernelsRefused(_import_problem(error, path)) from error
 
 
 def extract(text: str) -> Extract:
