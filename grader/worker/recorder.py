@@ -4,6 +4,7 @@ import ctypes
 import enum
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, NoReturn
 
 import torch
@@ -255,14 +256,9 @@ class Recorder:
     def recording(self, results: Sequence[torch.Tensor], returned_tuple: bool) -> Recording:
         """The recording; without returned views if one of them is not recorded memory."""
         self.check_untouched()
-        views: list[View] = []
-        for result in results:
-            view = self._result(result)
-            if view is None:
-                views = []
-                break
-            views.append(view)
-        return Recording(self._inputs, tuple(self.events), tuple(views), returned_tuple)
+        views = tuple(view for view in takewhile(bool, map(self._result, results)) if view)
+        return Recording(self._inputs, tuple(self.events),
+                         views if len(views) == len(results) else (), returned_tuple)
 
     def _result(self, tensor: torch.Tensor) -> View | None:
         self.check_device(tensor)

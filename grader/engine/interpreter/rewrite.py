@@ -93,10 +93,6 @@ def _attribute(owner: Any, name: str, *default: Any) -> Any:
     return getattr(owner, name, *default)
 
 
-def _has_attribute(owner: Any, name: str) -> bool:
-    return _attribute(owner, name, _ABSENT) is not _ABSENT
-
-
 def names_of(fn: Any) -> dict[str, Any]:
     """What a function sees from outside: its globals, and what encloses it."""
     return {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals}
@@ -488,7 +484,8 @@ _HELPERS: dict[str, Any] = {
 _PYTHON: dict[str, Any] = {
     "abs": abs, "bool": bool, "float": float, "int": int, "isinstance": isinstance, "len": len,
     "list": list, "tuple": tuple, "AssertionError": AssertionError,
-    "getattr": _attribute, "hasattr": _has_attribute,
+    "getattr": _attribute,
+    "hasattr": lambda owner, name: _attribute(owner, name, _ABSENT) is not _ABSENT,
 }
 _BUILTINS: dict[str, Any] = {
     "range": _python_range, "print": device_print,
