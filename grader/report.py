@@ -112,6 +112,14 @@ class Finding:
         return cls(item["code"], data_from_json(item["data"]), item["line"])
 
 
+class Refusal(Exception):
+    """Something cannot go on; findings say why, and the first one's sentence is the message."""
+
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__(findings[0].seen)
+        self.finding, self.findings = findings[0], findings
+
+
 @dataclass(frozen=True)
 class Details:
     """What one case was made of, a line each; ``elements`` are (index, got, expected)."""

@@ -1,7 +1,5 @@
 """Surveys a recording at its real size: a few programs of each launch, on memory never touched."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence
@@ -42,7 +40,8 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     launches = recording.launches
     if len(resident) != len(launches):
         raise MalformedRecording("a survey needs resident programs for each launch")
-    virtual = {number for number, place in enumerate(layout) if not _has_values(arena, place)}
+    virtual = {number for number, (offset, size) in enumerate(layout)  # those with holes
+               if size and os.lseek(arena, offset, os.SEEK_HOLE) < offset + size}
     storages = Storages(arena, layout, recording, 0, virtual)
     memory = Addresses()
     memory.known = {id(storages.check(view)) for view in recording.inputs
@@ -70,12 +69,6 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
         if findings := memory.observed.findings():
             return surveys, findings
     return surveys, []
-
-
-def _has_values(arena: int, place: Sequence[int]) -> bool:
-    """Whether the file holds every byte of a storage; a hole stands for values that nobody drew."""
-    offset, size = place
-    return size == 0 or os.lseek(arena, offset, os.SEEK_HOLE) >= offset + size
 
 
 def _write(storages: Storages, memory: Addresses, event: Fill | Move) -> None:

@@ -459,7 +459,7 @@ def _arguments(inputs: Sequence[Any], stored: Sequence[View]) -> list[dict[str, 
 def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:
     if _is_stored(value):
         lazy = isinstance(value, torch.Tensor) and value.is_conj()
-        return {"tensor": model.view_to_json(next(views)), **({"conjugate": True} if lazy else {})}
+        return {"tensor": model.to_json(next(views)), **({"conjugate": True} if lazy else {})}
     if isinstance(value, torch.Tensor):
         return {"meta": [dtype_name(value), list(value.shape)]}
     if isinstance(value, torch.dtype):

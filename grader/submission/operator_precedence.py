@@ -1,7 +1,5 @@
 """Comparisons that `&` took apart: ``a & b < c`` compares ``a & b``, as `&` binds closer."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace

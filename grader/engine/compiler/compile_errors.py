@@ -1,7 +1,5 @@
 """Findings about kernels that do not compile: the compiler's message, at the learner's line."""
 
-from __future__ import annotations
-
 import ast
 import linecache
 import os

@@ -1,7 +1,5 @@
 """Measured times of a case on a GPU, beside the ceilings of that GPU."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -99,8 +97,7 @@ class Measurement(JsonObject):
         return measurement
 
 
-# ---------------------------------------------------------------------------------------------
-# Beside the ceilings
+# -- beside the ceilings ------------------------------------------------------------------------
 
 
 def units_of(inputs: Sequence[Any], tolerance: Tolerance) -> Units:

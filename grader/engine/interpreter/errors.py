@@ -1,7 +1,5 @@
 """Why a kernel could not go on, as a finding in Triton's own words."""
 
-from __future__ import annotations
-
 import linecache
 import re
 from traceback import walk_tb
@@ -69,7 +67,7 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
     if isinstance(innermost, NotInterpreted):
         raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not know"
                            ) from error
-    line = getattr(innermost, "line", None) or _line(error, file)
+    line = getattr(innermost, "line", None) or raised_line(file, error)
     if isinstance(innermost, KernelError):
         return Finding(innermost.code, fault("stopped", kernel=kernel, text=str(innermost)), line)
     if isinstance(innermost, MemoryError):
@@ -113,8 +111,8 @@ def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
     return list(walk_tb(error.__traceback__))
 
 
-def _line(error: BaseException, file: str) -> int | None:
-    """The innermost line of the learner's file."""
+def raised_line(file: str, error: BaseException) -> int | None:
+    """The innermost line of a file that an exception went through."""
     lines = [line for frame, line in _frames(error) if frame.f_code.co_filename == file]
     return lines[-1] if lines else None
 

@@ -6,8 +6,6 @@ by the compiler either. The compiler itself says what it knows: a node of the sy
 compiled if its code generator has a method for it.
 """
 
-from __future__ import annotations
-
 import ast
 from types import ModuleType
 from typing import Any
