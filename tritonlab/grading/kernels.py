@@ -1,11 +1,8 @@
 """Inspects the kernels of an exercise as compiled, and times them; records nothing."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import grader
 from grader.bench import bench as benchmarks
@@ -16,13 +13,10 @@ from grader.gpu import detect
 from grader.gpu.client import NoGpu
 from grader.inspect import inspection
 from grader.inspect.inspection import Inspection
-from tritonlab.course.course import Module
+from grader.sandbox import Sandbox
 from tritonlab.errors import BadCourse, TritonlabError, brief
 from tritonlab.grading.grade import grader_for
 from tritonlab.workspace.submission import Submission
-
-if TYPE_CHECKING:
-    from grader.sandbox import Sandbox
 
 OnEvent = Callable[[str], None]
 
@@ -30,11 +24,7 @@ OnEvent = Callable[[str], None]
 def inspect(submission: Submission, target: Target, *, case: str | None = None,
             listings: bool = False, on_event: OnEvent | None = None,
             sandbox: Sandbox | None = None) -> Inspection:
-    """Compiles a submission for a GPU and inspects it.
-
-    Raises:
-        TritonlabError: as of ``grader_for``.
-    """
+    """Compiles a submission for a GPU and inspects it; raises as ``grader_for``."""
     with grader_for(submission.module, sandbox) as box:
         suite = grader.load_suite(submission.module.suite)
         return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
@@ -57,7 +47,15 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
     with grader_for(module, sandbox) as box, contextlib.ExitStack() as resources:
         try:
             suite = grader.load_suite(module.suite)
-            check(module, [part.entry for part in benchmarks.benched(suite)], function)
+            names = [part.entry for part in benchmarks.benched(suite)]
+            if not names:
+                raise TritonlabError(
+                    f"{module.id} has no benchmark: what it asks for is not a matter of speed.",
+                    f"`tritonlab grade {module.id}` grades it.")
+            if function and function not in names:
+                raise TritonlabError(
+                    f"{module.id} has no benchmark of a function '{function}'. It has "
+                    f"{', '.join(names)}.", "Name one of these with --function.")
             clock: Clock
             try:
                 if target is None and on_event:
@@ -69,16 +67,5 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
             benchmark = benchmarks.bench(submission.kernel, suite, clock, solution=module.solution,
                                          function=function, on_event=on_event, sandbox=box)
         except FileNotFoundError as error:
-            raise BadCourse(f"{module.id} is not complete: {brief(str(error))}",
-                            "Install tritonlab again.") from error
+            raise BadCourse(f"{module.id} is not complete: {brief(str(error))}") from error
     return replace(benchmark, why=why)
-
-
-def check(module: Module, names: list[str], function: str) -> None:
-    """Raises TritonlabError if the module, or its function, has no benchmark."""
-    if not names:
-        raise TritonlabError(f"{module.id} has no benchmark: what it asks for is not a matter of "
-                             "speed.", f"`tritonlab grade {module.id}` grades it.")
-    if function and function not in names:
-        raise TritonlabError(f"{module.id} has no benchmark of a function '{function}'. It has "
-                             f"{', '.join(names)}.", "Name one of these with --function.")

@@ -1,7 +1,5 @@
 """A lock that allows one watch of an exercise and ends with its process."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
