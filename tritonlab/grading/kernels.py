@@ -14,6 +14,7 @@ from grader.gpu.client import NoGpu
 from grader.inspect import inspection
 from grader.inspect.inspection import Inspection
 from grader.sandbox import Sandbox
+from tritonlab.course.course import Module
 from tritonlab.errors import BadCourse, TritonlabError, brief
 from tritonlab.grading.grade import grader_for
 from tritonlab.workspace.submission import Submission
@@ -47,15 +48,7 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
     with grader_for(module, sandbox) as box, contextlib.ExitStack() as resources:
         try:
             suite = grader.load_suite(module.suite)
-            names = [part.entry for part in benchmarks.benched(suite)]
-            if not names:
-                raise TritonlabError(
-                    f"{module.id} has no benchmark: what it asks for is not a matter of speed.",
-                    f"`tritonlab grade {module.id}` grades it.")
-            if function and function not in names:
-                raise TritonlabError(
-                    f"{module.id} has no benchmark of a function '{function}'. It has "
-                    f"{', '.join(names)}.", "Name one of these with --function.")
+            check(module, [part.entry for part in benchmarks.benched(suite)], function)
             clock: Clock
             try:
                 if target is None and on_event:
@@ -69,3 +62,13 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
         except FileNotFoundError as error:
             raise BadCourse(f"{module.id} is not complete: {brief(str(error))}") from error
     return replace(benchmark, why=why)
+
+
+def check(module: Module, names: list[str], function: str) -> None:
+    """Raises TritonlabError if the module, or its function, has no benchmark."""
+    if not names:
+        raise TritonlabError(f"{module.id} has no benchmark: what it asks for is not a matter of "
+                             "speed.", f"`tritonlab grade {module.id}` grades it.")
+    if function and function not in names:
+        raise TritonlabError(f"{module.id} has no benchmark of a function '{function}'. It has "
+                             f"{', '.join(names)}.", "Name one of these with --function.")
