@@ -14,7 +14,7 @@ from grader.diagnosis import messages
 from grader.diagnosis.difference import Difference, as_tuple, in_reals
 from grader.diagnosis.wrong_value_patterns import likeness, of_inputs, stand_ins
 from grader.diagnosis.wrong_value_regions import place, tiling_of
-from grader.finding import Fault, Figure, MemoryAccess, fault
+from grader.finding import Fault, MemoryAccess, fault
 from grader.recording.arena import SparseTensor
 from grader.recording.model import Argument, Launch, Recording, View, dtype_name
 from grader.report import Details, Finding
@@ -110,7 +110,7 @@ class Notes:
 
     def recorded(self, recording: Recording) -> None:
         launches = recording.launches
-        more = [_text("more launches", count=len(launches) - LAUNCHES)] \
+        more = [messages.words("more launches", count=len(launches) - LAUNCHES)] \
             if len(launches) > LAUNCHES else []
         self.details = replace(
             self.details, launches=(*map(_launch, launches[:LAUNCHES]), *more))
@@ -124,16 +124,12 @@ class Notes:
             for at in places))
 
 
-def _text(kind: str, **figures: Figure) -> str:
-    return messages.text(fault(kind, **figures))
-
-
 def _value(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         offset = int(value.storage_offset())
         return messages.tensor(dtype_name(value), value.shape, value.stride(), offset)
     if isinstance(value, SparseTensor):
-        return _text("sparse tensor" if value.windows else "tensor without values",
+        return messages.words("sparse tensor" if value.windows else "tensor without values",
                      tensor=_value(value.like))
     text = repr(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
@@ -145,7 +141,7 @@ def _launch(launch: Launch) -> str:
         sizes.pop()
     arguments = [f"{name} = {_argument(value)}" for name, value in launch.arguments.items()]
     options = [f"{name} = {value}" for name, value in launch.options.items() if value is not None]
-    return _text("launch", kernel=launch.kernel, grid=tuple(sizes), line=launch.line,
+    return messages.words("launch", kernel=launch.kernel, grid=tuple(sizes), line=launch.line,
                  arguments=(*arguments, *options))
 
 
@@ -155,7 +151,7 @@ def _argument(argument: Argument) -> str:
         case "tensor":
             return _view(value)
         case "descriptor":
-            return _text("block of a descriptor", tensor=_view(value.base),
+            return messages.words("block of a descriptor", tensor=_view(value.base),
                          block=value.block_shape)
         case "tuple":
             return f"({', '.join(map(_argument, value))})"

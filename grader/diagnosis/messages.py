@@ -8,7 +8,6 @@ from string import Formatter
 from typing import Any
 
 from grader.finding import (
-    Circumstance,
     Data,
     Fault,
     Figure,
@@ -873,6 +872,11 @@ _FAULTS: dict[str, _Form] = {
 }
 
 
+def words(kind: str, **figures: Figure) -> str:
+    """The sentence of a fault of this kind."""
+    return _fault(Fault(kind, figures))
+
+
 def _fault(it: Fault) -> str:
     figures: dict[str, Any] = it.figures
     if it.kind in _NAMES:
@@ -989,13 +993,9 @@ def _others(count: int) -> str:
     return f" and {count} other{'' if count == 1 else 's'}" if count else ""
 
 
-def _on_gpu(words: str, it: Mapping[str, Any]) -> str:
-    differ = ""
-    if it["passes"]:
-        differ = " All of them pass on the processor." if it["others"] else \
-            " It passes on the processor."
-    return _first_line(words, f"Seen on the {it['gpu']} in the case '{it['case']}'"
-                              f"{_others(it['others'])}.{differ}")
+def _on_gpu(words: str, gpu: str, case: str, others: int, passes: bool) -> str:
+    differ = f" {'All of them pass' if others else 'It passes'} on the processor." if passes else ""
+    return _first_line(words, f"Seen on the {gpu} in the case '{case}'{_others(others)}.{differ}")
 
 
 # Why a failure shows on a GPU alone.
@@ -1010,30 +1010,28 @@ _EFFECTS = {
     "fused": "The GPU fuses products with sums and approximates exp, division and square roots, "
              "which the processor rounds one by one.",
 }
-_CIRCUMSTANCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
-    "sentence": lambda words, it: sentence(words),
-    "file": lambda words, it: f"{it['name']}: {words}",
-    "size": lambda words, it: f"At {it['size']}: {words}",
-    "configuration": lambda words, it: f"With configuration {it['number']} of {it['count']}: "
-                                       f"{words}",
-    "trials": lambda words, it: f"In the first call, after {it['count']} trials of its autotuner "
-                                f"on the caller's tensors: {words}",
-    "timed": lambda words, it: f"{sentence(words)} Seen in a run that was timed.",
+_CIRCUMSTANCES: dict[str, _Form] = {
+    "sentence": lambda words: sentence(words),
+    "file": "{name}: {words}",
+    "size": lambda words, size, drawn="":
+        f"At {size}{f' (the smallest found; drawn: {drawn})' if drawn else ''}: {words}",
+    "configuration": "With configuration {number} of {count}: {words}",
+    "trials": "In the first call, after {count} trials of its autotuner on the caller's tensors: "
+              "{words}",
+    "timed": lambda words: f"{sentence(words)} Seen in a run that was timed.",
     "on the GPU": _on_gpu,
-    "compiled": lambda words, it: _first_line(
-        words, f"Seen in the case '{it['case']}'{_others(it['others'])}."),
-    "refused too": lambda words, it: f"{sentence(words)} {text(it['refusal'])}",
-    "crash": lambda words, it: (
-        f"Triton's compiler crashed on {_code(it['kernels'], ' or ')}, for the {it['target']}: "
-        f"{words} The launch would end any program in the same way."),
-    "differing": lambda words, it: f"{words} {region(it['region'], ('differs', 'differ'))}",
-    "contrast": lambda words, it: _first_line(words, text(it["contrast"])),
-    "reason": lambda words, it: f"{sentence(words)} {_EFFECTS[it['effect']]}".strip(),
-    "right in float32": lambda words, it: (
-        f"{words} The same values are right in float32 and wrong in {it['dtype']}."),
-    "right in few bits": lambda words, it: (
-        f"{words} Where all factors are 1, -1 or 0, so that the same sums take few bits, they are "
-        "right."),
+    "compiled": lambda words, case, others: _first_line(
+        words, f"Seen in the case '{case}'{_others(others)}."),
+    "refused too": lambda words, refusal: f"{sentence(words)} {text(refusal)}",
+    "crash": lambda words, kernels, target:
+        f"Triton's compiler crashed on {_code(kernels, ' or ')}, for the {target}: {words} The "
+        "launch would end any program in the same way.",
+    "differing": lambda words, **it: f"{words} {region(it['region'], ('differs', 'differ'))}",
+    "contrast": lambda words, contrast: _first_line(words, text(contrast)),
+    "reason": lambda words, effect: f"{sentence(words)} {_EFFECTS[effect]}".strip(),
+    "right in float32": "{words} The same values are right in float32 and wrong in {dtype}.",
+    "right in few bits": "{words} Where all factors are 1, -1 or 0, so that the same sums take few "
+                         "bits, they are right.",
 }
 
 # -- what a finding means --------------------------------------------------------------------------
@@ -1118,9 +1116,9 @@ def fields() -> set[str]:
     return names
 
 
-def text(data: Data, circumstances: Sequence[Circumstance] = ()) -> str:
+def text(data: Data, circumstances: Sequence[Fault] = ()) -> str:
     """The data in words, with the circumstances around them."""
     words = data if isinstance(data, str) else _FAMILIES[type(data)](data)
     for one in circumstances:
-        words = _CIRCUMSTANCES[one.kind](words, one.figures)
+        words = _filled(_CIRCUMSTANCES[one.kind], {"words": words, **one.figures})
     return words

@@ -101,8 +101,8 @@ def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kern
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:
-        return Unsurveyable(launch.kernel, messages.text(
-            fault("programs wait", kernel=launch.kernel)))
+        return Unsurveyable(launch.kernel, messages.words(
+            "programs wait", kernel=launch.kernel))
     except TooLong:
-        return Unsurveyable(launch.kernel, messages.text(
-            fault("long program", kernel=launch.kernel)))
+        return Unsurveyable(launch.kernel, messages.words(
+            "long program", kernel=launch.kernel))

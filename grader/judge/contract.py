@@ -20,7 +20,6 @@ from grader.text import mentions, sentence
 _OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
 
 
-
 def broken_contract(suite: Suite, case: Case, recording: Recording,
                     inputs: Sequence[Any]) -> list[Finding]:
     """The first part of the contract that the recorded call does not keep, if any."""

@@ -64,7 +64,6 @@ class GpuVerdicts:
         self.unusable = ""  # why the GPU that is there cannot be used
         self.results: list[CaseResult] = []  # of each value case
 
-
     def verdicts(self, before: Sequence[CaseResult]) -> Iterator[CaseResult]:
         """All values on the GPU too, and then the time of what asks for speed.
 
@@ -130,7 +129,6 @@ class GpuVerdicts:
             self.unusable = (f"its compute capability is {_version(gpu.capability)}, and this "
                              f"module's kernels need {_version(least)}")
         return self.gpu is not None
-
 
     def report(self, report: Report, on_gpu: tuple[CaseResult, ...]) -> Report:
         """The report with the GPU's part; nothing in it identifies one GPU of a kind."""
@@ -306,7 +304,6 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
 
 def _sets(needed: Cost) -> int:
     return SETS if needed.bytes <= LARGE else 1
-
 
 
 def input_sets(case: Case, ctx: Context, count: int = SETS) -> list[list[Any]]:

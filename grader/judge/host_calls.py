@@ -10,7 +10,6 @@ from typing import Any
 
 from grader.diagnosis import messages
 from grader.diagnosis.explain import result_of
-from grader.finding import fault
 from grader.judge import oversized
 from grader.judge.context import Context
 from grader.judge.contract import broken_refusal, unanswered, wrong_answer
@@ -72,7 +71,7 @@ def _answers(call: Call, inputs: Sequence[Any], ctx: Context) -> dict[str, Answe
             if call.settled is not None and not ctx.whole_messages and call.settled(by_tree):
                 break
             if time.monotonic() - began > PATIENCE_S:
-                too_late = Answer(other=messages.text(fault("not tried", seconds=PATIENCE_S)))
+                too_late = Answer(other=messages.words("not tried", seconds=PATIENCE_S))
                 by_tree |= {late.name: too_late for late in left}
                 left.clear()
     finally:

@@ -220,7 +220,6 @@ def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call 
     return Case(name, Kind.PROPERTY, call=call, sizes=Sizes(make, ranges, choices, count))
 
 
-
 def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),
             public: bool = False) -> Case:
     """The function must raise ``raises`` (or a subclass) before anything is launched."""

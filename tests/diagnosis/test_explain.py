@@ -1009,7 +1009,7 @@ def test_every_fault_has_a_sentence_with_its_figures():
         kinds = others.get(path.name, faults)
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
-                case ast.Call(func=ast.Name("fault") | ast.Attribute(attr="fault"),
+                case ast.Call(func=ast.Name("fault") | ast.Attribute(attr="fault" | "words"),
                               args=[ast.Constant(kind)], keywords=figures):
                     names = {figure.arg for figure in figures} - {None}
                     form = kinds[kind]

@@ -25,7 +25,6 @@ LOOK_S = 1.0  # between checks without an event
 POLL_MS = 200  # between checks if events are not used
 
 
-
 @dataclass(frozen=True)
 class Content:
     """The content of the files: its SHA-256, or why they cannot be graded."""

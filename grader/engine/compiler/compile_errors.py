@@ -104,7 +104,7 @@ def _words(chain: list[CompilationError]) -> str:
         if isinstance(cause, KeyError) and text.strip():  # its text is the key and no more
             return messages.not_found(cause)
         if _OUTSIDE in text and (name := _of_the_host(one.node)):
-            return messages.text(fault("of triton", name=name))
+            return messages.words("of triton", name=name)
         if text.strip() and text != "AssertionError()":
             return text
     return ""
@@ -122,7 +122,7 @@ def _asserted(error: BaseException) -> str:
     """The assertion of the compiler that failed; empty where another statement did."""
     steps = traceback.extract_tb((error.__cause__ or error).__traceback__)
     code = steps[-1].line if steps else None
-    return messages.text(fault("compiler's assertion", code=f"{code!r:.200}")) \
+    return messages.words("compiler's assertion", code=f"{code!r:.200}") \
         if code and code.startswith("assert ") else ""
 
 

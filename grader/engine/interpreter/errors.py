@@ -97,13 +97,13 @@ def _message(error: BaseException) -> str:
     if not text and isinstance(error, AssertionError) and _inside_triton(error):
         frame, line = _frames(error)[-1]  # Triton's condition is all that there is to say
         text = linecache.getline(frame.f_code.co_filename, line).strip()
-        text = messages.text(fault("Triton's assertion", code=text))
+        text = messages.words("Triton's assertion", code=text)
     elif not text and not isinstance(error, AssertionError):
         text = type(error).__name__
     unset = re.match(r"cannot access (?:local|free) variable '(\w+)'|local variable '(\w+)' "
                      r"referenced|free variable '(\w+)' referenced", text)
     if isinstance(error, NameError) and unset:
-        text = messages.text(fault("assigned elsewhere", name=unset[unset.lastindex or 0]))
+        text = messages.words("assigned elsewhere", name=unset[unset.lastindex or 0])
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
 
 
