@@ -30,9 +30,10 @@ class Verdict(enum.StrEnum):
 class Skip(enum.StrEnum):
     """Why a case was skipped, where code decides by it."""
 
-    EFFORT = "effort"  # less effort was asked for
+    FAILED = "failed"  # it cannot change the first failure
     GPU = "gpu"  # only a usable GPU can tell
-    TIME = "time"  # too late, or a case before it ended the grade
+    TIME = "time"  # the grade had taken its time
+    ENDED = "ended"  # a case before it ended the grade
     MACHINE = "machine"  # too large for this machine, or for a sample
 
 
@@ -46,7 +47,7 @@ class Kind(enum.StrEnum):
     CALL = "call"
 
 
-SPARED = "not run: less effort was asked for"
+SPARED = "not run: it cannot change the first failure"
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
 
 
@@ -205,12 +206,17 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """FAILED if a deciding case failed, else ERROR if one broke, else PASSED if one passed."""
+        """FAILED if a deciding case failed, else ERROR if one broke, else PASSED if one passed.
+
+        INCONCLUSIVE where time ran out before all were judged.
+        """
         verdicts = {result.verdict for result in self.deciding}
         if Verdict.FAILED in verdicts:
             return Verdict.FAILED
         if self.reason or Verdict.ERROR in verdicts:
             return Verdict.ERROR
+        if self.out_of_time:
+            return Verdict.INCONCLUSIVE
         for verdict in (Verdict.PASSED, Verdict.INCONCLUSIVE):
             if verdict in verdicts:
                 return verdict
@@ -242,6 +248,11 @@ class Report:
                 and all(result.measured for result in clocked)
                 and all(result.verdict is Verdict.PASSED for result in shown))
         return "fast" if fast else "efficient"
+
+    @property
+    def out_of_time(self) -> bool:
+        """Whether deciding cases were left undecided because the grade had taken its time."""
+        return any(result.skipped is Skip.TIME for result in self.deciding)
 
     @property
     def noisy(self) -> tuple[CaseResult, ...]:

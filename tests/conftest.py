@@ -56,7 +56,7 @@ def sandbox() -> Iterator[object]:
     from grader import Sandbox
 
     with Sandbox() as box, pytest.MonkeyPatch.context() as patch:
-        for patience in ("case.SHRINK_S", "host_calls.PATIENCE_S", "schedule.PATIENCE_S"):
+        for patience in ("case.SHRINK_S", "host_calls.PATIENCE_S", "context.GRADE_S"):
             patch.setattr(f"grader.judge.{patience}", math.inf)  # however busy the machine is
         yield box
 
@@ -148,7 +148,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def says(results: tuple[CaseResult, ...] | BaseException, **more: object) -> None:
         def grade(kernel, suite, *, public_only=False, only=None, seed=None, target=None,
-                  gpu="never", first=(), prepared=None, on_event=None, sandbox=None,
+                  gpu="never", effort="whole", first=(), prepared=None, on_event=None, sandbox=None,
                   cancelled=None) -> Report:
             if isinstance(results, BaseException):
                 raise results

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from grader.diagnosis.explain import result_of
@@ -17,6 +18,7 @@ from grader.judge.perf_bound import forecast
 from grader.judge.perf_limits import check, code_limits
 from grader.judge.values import check_run, diagnose, wrong_values
 from grader.processes.replies import Run, Stopped, unusable
+from grader.processes.time_limit import OutOfTime
 from grader.recording.arena import SparseTensor
 from grader.recording.model import MAX_SAMPLED_PROGRAMS
 from grader.report import SPARED, CaseResult, Finding, Kind, Skip, Verdict
@@ -44,7 +46,8 @@ def judge_case(case: Case, ctx: Context) -> CaseResult:
         ctx.printed[case.name] = run.printed
     findings = check_run(call, run, ctx)
     if findings:
-        findings = diagnose(findings, call, run, ctx)
+        with suppress(OutOfTime):  # the cause is left open then
+            findings = diagnose(findings, call, run, ctx)
     elif case.kind is Kind.CORRECTNESS and not case.advisory:
         findings = autotune_configs.check(call, ctx)
     facts, over_limit = _check_limits(call, run, ctx)
@@ -60,14 +63,12 @@ def verdict(case: Case, ctx: Context) -> CaseResult:
     started = time.monotonic()
     if ctx.schedule.failed and ctx.schedule.leads(case):
         ctx.vain_contrasts.clear()  # a contrast that was in vain further back may show its cause
-    if ctx.schedule.failed and ctx.effort == "whole":
-        ctx.patience.check()
+    ctx.patience.check()
     try:
-        if ctx.patience.over:
-            result = CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=ctx.patience.over,
-                                skipped=Skip.TIME)
-        else:
-            result = _judge(case, ctx)
+        result = _too_late(case, ctx) if ctx.patience.over else _judge(case, ctx)
+    except OutOfTime:
+        ctx.patience.check()
+        result = _too_late(case, ctx)
     except Stopped as stop:
         ctx.patience.count(stop, ctx.session(case).processes.lost_s)
         result = result_of(case, [stop.finding])
@@ -84,6 +85,11 @@ def verdict(case: Case, ctx: Context) -> CaseResult:
     return result
 
 
+def _too_late(case: Case, ctx: Context) -> CaseResult:
+    return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=ctx.patience.over,
+                      skipped=ctx.patience.skip)
+
+
 def _judge(case: Case, ctx: Context) -> CaseResult:
     """Judges a case by the function for its form."""
     if isinstance(case, Property):
@@ -92,7 +98,7 @@ def _judge(case: Case, ctx: Context) -> CaseResult:
         return _judge_sizes(case, ctx)
     if ctx.spares_work and (oversized.is_measured(case) or (case.call and case.call.trees)):
         return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED,
-                          skipped=Skip.EFFORT)
+                          skipped=Skip.FAILED)
     if case.reading is not None:
         return result_of(case, wrong_text(case.reading, ctx.submitted.texts))
     if case.call is not None:
@@ -112,7 +118,7 @@ def _check_limits(call: RecordedCall, run: Run,
         return {}, []
     needed = oversized.least(ctx.part(case), call.inputs)
     facts, findings = check(limits, needed, run.facts, call.recording, call.block)
-    enough = bool(findings) and ctx.effort != "whole"
+    enough = bool(findings) and not ctx.is_exhaustive
     if limits.of_code and not enough and not ctx.spares_work:
         ctx.tell(f"{case.name}: waiting for the compiler")
         compiled = ctx.gate.compiled(call.recording, limits.target)
@@ -124,6 +130,8 @@ def _check_limits(call: RecordedCall, run: Run,
 def _judge_speed(case: Case, ctx: Context) -> CaseResult:
     """Judges, as far as that is possible without a GPU, whether a case can be fast enough."""
     block, outlines, target = ctx.block(case), ctx.outlines(case), ctx.gate.target
+    if ctx.is_exhaustive:
+        ctx.gate.begin()  # the executor surveys meanwhile
     examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target)
     expected = forecast(case, ctx.part(case), outlines, examined, target, block=block,
                         failed=ctx.schedule.failed)
@@ -180,7 +188,10 @@ def _judge_sizes(case: Case, ctx: Context) -> CaseResult:
         return result_of(case, [])
     smallest = _shrunk(case, size, findings[0].code, ctx) if ctx.schedule.leads(case) else size
     described = _at(case, smallest, ctx)
-    result = _judge(described, ctx)
+    try:
+        result = _judge(described, ctx)
+    except OutOfTime:
+        result = result_of(case, findings)
     if described.name in ctx.printed:
         ctx.printed[case.name] = ctx.printed.pop(described.name)
     drawn = words(size) if smallest != size else ""
@@ -199,7 +210,7 @@ def _shrunk(case: Case, size: Drawn, code: str, ctx: Context) -> Drawn:
             return False
         try:
             _, findings = next(_findings_at(case, [other], ctx))
-        except Stopped:
+        except (Stopped, OutOfTime):
             return False
         return bool(findings) and findings[0].code == code
 
@@ -226,6 +237,8 @@ def _findings_at(case: Case, sizes: Sequence[Drawn],
             else:
                 call = ctx.record(sized)
                 yield size, call.findings or check_run(call, ctx.replay(call), ctx)
+        except OutOfTime:
+            raise
         except Stopped as stop:
             if stop.final:
                 raise

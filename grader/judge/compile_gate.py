@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -14,8 +15,9 @@ from grader.judge.draws import block_of
 from grader.processes.pool import Later
 from grader.processes.replies import Compiled, Stopped
 from grader.processes.session import Session
+from grader.processes.time_limit import OutOfTime
 from grader.recording.model import Recording
-from grader.report import CaseResult, Finding, Kind, Verdict
+from grader.report import CaseResult, Finding, Kind, Skip, Verdict
 from grader.sandbox import SandboxBroken
 
 
@@ -47,6 +49,7 @@ class Gate:
         self._functions = functions or {}
         self._begun: list[_Begun] = []
         self._stopped: Finding | None = None  # compiling a kernel did not end
+        self._is_late = False  # the time of the grade did not suffice
 
     @property
     def used(self) -> bool:
@@ -158,6 +161,9 @@ class Gate:
                             facts={"compiled": f"{launches} launches"},
                             seconds=time.monotonic() - started)
         finding = refused[0][1] if refused else self._stopped
+        if finding is None and self._is_late:
+            return replace(result, verdict=Verdict.SKIPPED, skipped=Skip.TIME, facts={},
+                           reason="not all were compiled: the grade had taken its time")
         if finding is None:
             return result
         if cases := list(dict.fromkeys(self._begun[number].case for number, _ in refused)):
@@ -172,8 +178,11 @@ class Gate:
         """
         too_large: list[tuple[int, Finding]] = []
         fits = False
-        self.begin()
+        with suppress(OutOfTime):
+            self.begin()
         for done, (number, begun) in enumerate(self._largest_first()):
+            if begun.compiled is None and self._stopped is None:
+                self._is_late = True
             if self._stopped is not None or begun.compiled is None:
                 return
             kernels = dict.fromkeys(f"`{launch.kernel}`" for launch in begun.recording.launches)
@@ -182,6 +191,9 @@ class Gate:
                 findings = begun.compiled().findings
             except Stopped as stop:
                 self._stopped = stop.finding
+                return
+            except OutOfTime:
+                self._is_late = True
                 return
             fits |= begun.tuned and not findings
             for finding in findings:

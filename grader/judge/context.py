@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
@@ -25,10 +26,11 @@ from grader.judge.large_tensors import once
 from grader.judge.perf_bound import Forecast
 from grader.judge.perf_limits import idle_grid
 from grader.judge.pipeline import Pipeline
-from grader.judge.schedule import Patience, Schedule
+from grader.judge.schedule import GRADE_S, Patience, Schedule
 from grader.processes.pool import Later
 from grader.processes.replies import Answer, Outcome, Run, Stopped, unusable
 from grader.processes.session import Session
+from grader.processes.time_limit import OutOfTime, TimeLimit
 from grader.recording import host_values
 from grader.recording.arena import WITH_HOLES
 from grader.recording.model import Recording
@@ -40,7 +42,7 @@ from grader.suite.cases import Call
 from grader.suite.inputs import DEFAULT_BLOCK
 from grader.suite.sizes import Drawn
 
-Effort = Literal["whole", "values", "diagnosis", "first", "uncompiled"]
+Effort = Literal["whole", "early", "values", "diagnosis", "first", "uncompiled"]
 DECIDED_BY_VALUES = (Kind.CORRECTNESS, Kind.EDGE)
 
 
@@ -102,7 +104,8 @@ class Context:
         cases = suite.ordered() if cases is None else cases
         last = [case.name for case in cases if values_first and oversized.waits_for_code(case)]
         self.schedule = Schedule(cases, first, last)
-        self.patience = Patience()
+        self.time_limit = TimeLimit(GRADE_S if effort == "early" else math.inf)
+        self.patience = Patience(self.time_limit)
         self.uses_gpu = uses_gpu
         self.gpu_calls: list[RecordedCall] = []
         self.left_out: list[str] = []  # cases that lie on more memory than is worth moving
@@ -121,7 +124,8 @@ class Context:
         target = target or (detect.default_target(suite.least_capability) if uses_gpu else
                             targets.find())
         self._session = Session(submitted, suite.entry, sandbox, oversized.limits(suite),
-                                target=target.name, values_first=values_first)
+                                target=target.name, values_first=values_first,
+                                time_limit=self.time_limit)
         self.parts = [(_remembering(part, self.draws), self._session.of(part, suite.calls))
                       for part in suite.parts]
         self.gate = Gate(self._session, target,
@@ -223,12 +227,13 @@ class Context:
         With two CPUs, which values keep busy, the gate's result begins the others.
         """
         for case in filter(oversized.waits_for_code, self.schedule.cases):
-            with suppress(Stopped):  # which the case itself reports
+            with suppress(Stopped, OutOfTime):  # which the case itself reports
                 recording = self.session(case).record(self.outlines(case)).recording
                 if recording is not None and recording.launches:
                     target = targets.find(case.limits.target) if case.limits and \
                         case.limits.target else self.gate.target
-                    self.session(case).begin_compile(recording, target, whole=True)
+                    self.session(case).begin_code(recording, target,
+                                                  timed=oversized.is_measured(case))
         if len(os.sched_getaffinity(0)) > 2:
             self.gate.begin()
 
@@ -292,7 +297,7 @@ class Context:
         """The block of the last launches before a case, which are recorded if they were not yet."""
         try:
             return self.schedule.block_before(case, self._block_shown)
-        except Stopped:  # which that case itself reports
+        except (Stopped, OutOfTime):  # which that case itself reports
             return None
 
     def _block_shown(self, case: Case) -> int | None:
@@ -312,7 +317,12 @@ class Context:
     def spares_work(self) -> bool:
         """Whether nothing that takes long is begun any more, as this is known to fail."""
         return self.effort == "uncompiled" or (
-            self.schedule.failed and self.effort in ("values", "diagnosis"))
+            self.schedule.failed and self.effort in ("early", "values", "diagnosis"))
+
+    @property
+    def is_exhaustive(self) -> bool:
+        """Whether one failure of a case does not spare the others that it may have."""
+        return self.effort in ("whole", "early")
 
     def output(self) -> str:
         """Output of the learner's code; of a case graded alone, that of its own call."""

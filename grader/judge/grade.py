@@ -23,7 +23,7 @@ from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
 from grader.processes.sandbox import GradingSandbox
-from grader.report import CaseResult, Kind, Report, Verdict, versions
+from grader.report import SPARED, CaseResult, Kind, Report, Skip, Verdict, versions
 from grader.sandbox import Sandbox, SandboxBroken, cancellation
 from grader.submission import source
 from grader.suite import Case, Suite, case_selection
@@ -51,11 +51,12 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             and all others after the submission was imported.
         target: the GPU for which launches are compiled. If none is named, that of this machine
             where it is used and known, and else an H100.
-        effort: ``values`` compiles nothing more once a case has failed and swaps no files;
-            ``diagnosis`` runs only cases then that tell known mistakes apart, and ``first`` none;
-            neither asks for more than shows that a case fails. ``uncompiled`` never compiles
-            anything. What they leave out is no evidence. Only a whole grade ends early where it
-            takes long: less effort states what may be left out.
+        effort: ``early`` ends after ``schedule.GRADE_S`` seconds; once a case has failed, it
+            compiles nothing more and swaps no files, as that cannot change the first failure.
+            ``values`` does the same without a limit of time; ``diagnosis`` runs only cases then
+            that tell known mistakes apart, and ``first`` none; those three do not ask for more than
+            shows that a case fails. ``uncompiled`` never compiles anything. What they leave out is
+            no evidence.
         gpu: ``found`` runs all values on this machine's GPU too once they are right on the
             processor, and times what asks for speed; ``throughout`` runs wrong ones as well.
         first: names of cases to judge before the others, such as those that failed last; names
@@ -132,7 +133,7 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
         cancellation.check()
         case, failed = left.popleft(), ctx.schedule.failed
         ctx.tell(case.name)
-        if not compiles and ctx.effort == "whole" and results and not failed and (
+        if not compiles and ctx.is_exhaustive and results and not failed and (
                 not ctx.values_first or oversized.waits_for_code(case)):
             compiles = True
             ctx.begin_code()
@@ -145,12 +146,16 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
             telling = telling_cases(results[-1], ctx.suite)
             left = deque(case for case in left if case.name in telling)
             ctx = ctx.look_ahead(left)
+    if ctx.gate.used and ctx.spares_work and ctx.effort == "early":
+        yield CaseResult(ctx.gate.name, Kind.CORRECTNESS, Verdict.SKIPPED, reason=SPARED,
+                         skipped=Skip.FAILED)
     if ctx.gate.used and not ctx.spares_work:
         ctx.tell(ctx.gate.name)
         results.append(ctx.gate.result(whole=ctx.whole_messages, tell=ctx.tell))
         if not ctx.notes or results[-1].verdict is not Verdict.PASSED:
             yield results[-1]  # of a case graded alone, only refusals are reported
     if gpu_verdicts is not None:
+        ctx.time_limit.lift()
         yield from gpu_verdicts.verdicts(results)
 
 

@@ -58,7 +58,7 @@ def _answers(call: Call, inputs: Sequence[Any], ctx: Context) -> dict[str, Answe
                 tree = left.popleft()
                 session = Session(ctx.submitted.with_files(tree.files, tree.instead_of), "",
                                   ctx.sandbox, oversized.limits(ctx.suite),
-                                  target=ctx.gate.target.name)
+                                  target=ctx.gate.target.name, time_limit=ctx.time_limit)
                 running.append((tree, session, session.begin_ask(
                     call, inputs, ctx.suite.calls, at_once=True)))
             tree, session, answer = running.popleft()

@@ -6,14 +6,14 @@ case has a place in the suite's order too, and what it is sized by is found ther
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 
 from grader.processes.replies import Stopped
-from grader.report import CaseResult, Kind
+from grader.processes.time_limit import TimeLimit
+from grader.report import CaseResult, Kind, Skip
 from grader.suite import Case
 
-PATIENCE_S = 60.0  # a learner's: then a submission that has failed already is not run any further
+GRADE_S = 50.0  # of an early grade; starting and what is under way then take ten more at most
 LOST_S = 20.0  # spent on runs that did not end normally, after which nothing more is run
 
 
@@ -82,14 +82,16 @@ class Schedule:
 class Patience:
     """Whether a grade goes on; ``over`` is the reason why the cases that are left are not run."""
 
-    def __init__(self) -> None:
-        self._started = time.monotonic()
+    def __init__(self, time_limit: TimeLimit) -> None:
+        self._time_limit = time_limit
         self.over = ""
+        self.skip = Skip.ENDED
 
     def check(self) -> None:
-        """Ends a grade that takes long; only one that has failed already is ended."""
-        if not self.over and time.monotonic() - self._started > PATIENCE_S:
-            self.over = f"not run: {PATIENCE_S:.0f} s had passed, and a case before it had failed"
+        """Ends a grade that has taken its time."""
+        if not self.over and self._time_limit.left_s() <= 0:
+            self.skip = Skip.TIME
+            self.over = f"not run: the grade had taken its {self._time_limit.limit_s:.0f} s"
 
     def count(self, stop: Stopped, lost_s: float) -> None:
         """Ends a grade whose file cannot be used, or whose runs end abnormally for too long."""

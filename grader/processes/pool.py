@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from grader.finding import fault
 from grader.gpu import client
 from grader.processes.replies import MEMORY_LIMIT, Compiled, Stopped, question_of, refusal_of
+from grader.processes.time_limit import OutOfTime, TimeLimit
 from grader.recording.model import Recording, to_json
 from grader.report import Finding
 from grader.sandbox import Child, ResourceLimits, Sandbox, errors, tempdirs
@@ -93,10 +94,11 @@ class Processes:
 
     def __init__(self, submitted: Source, sandbox: Sandbox, limits: ResourceLimits | None = None, *,
                  target: str, compiled: Callable[[Recording], Compiled],
-                 values_first: bool = False) -> None:
+                 values_first: bool = False, time_limit: TimeLimit | None = None) -> None:
         """Nothing is started yet.
 
         Args:
+            time_limit: of all requests together, after which they raise ``OutOfTime``.
             compiled: has a launch compiled whose figures host code reads.
             target: the name of the GPU that host code and kernels find where they ask for one.
             values_first: where there are processors for it, a second executor takes turns with the
@@ -124,6 +126,7 @@ class Processes:
                                      devices=client.visible()))
         self.lost_s = 0.0  # seconds spent on runs that did not end normally
         self._hung = False
+        self._time_limit = time_limit or TimeLimit()
 
     def close(self) -> None:
         """Kills all processes, and removes the copy of the file."""
@@ -249,15 +252,18 @@ class Processes:
         so a reply that blames the grader may be its own.
         """
         seconds = seconds / LESS_PATIENCE if self._hung else seconds
+        bounded_s = self._time_limit.bound(seconds)
         # Importing a file takes a hundredth of its time, which is enough on a busy machine too.
-        later = child.begin(request, fds, seconds, 0.0) if final else \
-            child.begin(request, fds, seconds)
+        later = child.begin(request, fds, bounded_s, 0.0) if final else \
+            child.begin(request, fds, bounded_s)
 
         def replied() -> dict[str, Any]:
-            waited = time.monotonic()
+            waited, starved_s = time.monotonic(), child.starved_s
             try:
                 reply = later()
             except errors.ChildTimedOut as error:
+                if bounded_s < seconds:
+                    raise OutOfTime from None
                 self._hung = True
                 finding = Finding("R02", fault("no end", task=task, seconds=seconds), error.line)
                 if error.held > HOG:
@@ -276,6 +282,8 @@ class Processes:
                 if reply.get("status") == "broken" and not forgeable:
                     raise RuntimeError(f"the grader's own code failed:\n{reply.get('traceback')}")
                 return reply
+            finally:
+                self._time_limit.starved(child.starved_s - starved_s)
             self.lost_s += time.monotonic() - waited
             raise Stopped(finding, final=final)
 

@@ -21,6 +21,7 @@ from grader.processes.decoy_inputs import Drawn, decoys, difference
 from grader.processes.launch_cache import LaunchCache
 from grader.processes.pool import Later, Processes
 from grader.processes.replies import Answer, MemoryFile, Outcome, Run, Stopped, Timed, unusable
+from grader.processes.time_limit import TimeLimit
 from grader.recording import host_values, model
 from grader.recording.arena import Arena, SparseTensor, pack
 from grader.recording.launch_stats import Survey
@@ -63,7 +64,7 @@ class Session(AbstractContextManager["Session"]):
 
     def __init__(self, submitted: Source, entry: str, sandbox: Sandbox,
                  limits: ResourceLimits | None = None, *, target: str = targets.DEFAULT,
-                 values_first: bool = False) -> None:
+                 values_first: bool = False, time_limit: TimeLimit | None = None) -> None:
         """Nothing is started yet; ``entry`` is the function that is called, and ``target`` names
         the GPU that the submission finds where it asks for one.
         """
@@ -71,7 +72,7 @@ class Session(AbstractContextManager["Session"]):
             return self.begin_compile(recording, targets.find(target), whole=True)()
 
         self.processes = Processes(submitted, sandbox, limits, target=target, compiled=compiled,
-                                   values_first=values_first)
+                                   values_first=values_first, time_limit=time_limit)
         self._kept = LaunchCache(submitted.text,
                                  disk=lambda: sandbox.isolation.landlock > 0)
         self._function = Function(entry)
@@ -259,6 +260,18 @@ class Session(AbstractContextManager["Session"]):
                 [next(rest) if one is None else one for one in kept], recording)
 
         return waited
+
+    def begin_code(self, recording: Recording, target: Target, *, timed: bool) -> None:
+        """Begins to compile the launches whole and, where they are ``timed``, to disassemble them.
+
+        What is kept already is not begun; who needs it asks for it as always.
+        """
+        known = all(self._kept.read(launch, target, whole=True) is not None
+                    for launch in recording.launches)
+        self.begin_compile(recording, target, whole=True)
+        if timed and not known:
+            self._begin_compiler("disassemble", recording, target, "listing a kernel",
+                                 lambda reply: reply)
 
     def variants(self, recordings: Sequence[Recording], target: Target) -> list[replies.Variant]:
         """Returns the variant of its kernel that Triton would compile for each launch."""

@@ -86,6 +86,7 @@ class Child(contextlib.AbstractContextManager["Child"]):
         self._received = bytearray()
         self._next_look = time.monotonic() + POLL_S  # at its memory
         self._alive = True
+        self.starved_s = 0.0  # in which it could run, was waited for, and no CPU was free
 
     @property
     def alive(self) -> bool:
@@ -270,7 +271,9 @@ class Child(contextlib.AbstractContextManager["Child"]):
         (used, runnable), now = processes.work(self.pid), time.monotonic()
         if runnable and exchange.last_work is not None:
             at, before = exchange.last_work
-            exchange.starved_s += (now - at) - (used - before)
+            starved_s = (now - at) - (used - before)
+            self.starved_s += starved_s
+            exchange.starved_s += starved_s
             most = exchange.patience * exchange.timeout_s
             due = min(exchange.starved_s, most) - exchange.granted_s
             if due > 0:

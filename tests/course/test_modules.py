@@ -46,6 +46,14 @@ def test_an_overlay_deletes_only_what_the_solution_has():
         variants.overlaid("B = 1\n", "del A\n")
 
 
+def test_an_overlay_imports_statements_from_the_overlays_beside_it(tmp_path):
+    (tmp_path / "other.py").write_text("import math\n\nA = 1\n\n\ndef f():\n    return A\n")
+    (tmp_path / "this.py").write_text('"""This."""\n\nfrom .other import A, f\n\nB = 2\n')
+
+    assert variants.spelled_out(tmp_path / "this.py") == (
+        '"""This."""\n\nA = 1\n\n\ndef f():\n    return A\n\nB = 2\n')
+
+
 def test_nothing_is_astray_in_the_course():
     assert list(module_files.strays(COURSE, ROOTS)) == []
 

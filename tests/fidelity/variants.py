@@ -3,7 +3,8 @@
 An overlay under ``overlays/`` holds the top-level statements in which a variant, or each file of
 it, differs from the solution, and ``del name`` for each one that it lacks. Statements are matched
 by the names that they bind. What the variants of a module share is an overlay as well,
-``_common.py``, which lies under theirs.
+``_common.py``, which lies under theirs. ``from .other import name`` stands for the statement that
+binds the name in the overlay ``other.py`` beside it.
 """
 
 from __future__ import annotations
@@ -43,8 +44,19 @@ def whole(path: Path, solution: Path, folder: Path) -> Path:
         base = (solution.parent / name).read_text()
         if (common := path.with_name("_common.py")).exists():
             base = overlaid(base, common.read_text())
-        (folder / name).write_text(overlaid(base, changes.read_text()))
+        (folder / name).write_text(overlaid(base, spelled_out(changes)))
     return folder / solution.name
+
+
+def spelled_out(path: Path) -> str:
+    """The source of an overlay, with the statements that it imports from those beside it."""
+    source = path.read_text()
+    texts = [text for _, text in statements(source)]
+    for place, node in enumerate(ast.parse(source).body):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            beside = dict(statements(path.with_name(f"{node.module}.py").read_text()))
+            texts[place] = "".join(beside[alias.name] for alias in node.names)
+    return "".join(texts)
 
 
 def overlaid(base: str, changes: str) -> str:

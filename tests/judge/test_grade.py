@@ -12,10 +12,12 @@ import torch
 
 import grader
 from grader import Verdict
-from grader.judge import draws, oversized, schedule, values
+from grader.judge import case, context, draws, oversized, schedule, values
 from grader.judge.oversized import limits
 from grader.processes import pool, replies, session
 from grader.processes.pool import Processes
+from grader.processes.time_limit import OutOfTime, TimeLimit
+from grader.report import Skip
 from grader.submission import source
 from grader.suite import (
     EXACT,
@@ -296,14 +298,67 @@ def test_a_case_without_its_suite_tells_idle_programs_as_it_does_in_it(graded):
     assert free.verdict is Verdict.PASSED
 
 
-def test_after_a_failure_a_grade_does_not_go_on_for_ever(graded, monkeypatch):
-    monkeypatch.setattr(schedule, "PATIENCE_S", 0.0)
+def test_an_early_grade_leaves_out_what_cannot_change_the_first_failure(graded):
+    wrong = RIGHT.replace("x * 2", "x * 3")
 
-    failing, right = graded(RIGHT.replace("x * 2", "x * 3")), graded(RIGHT)
+    early, whole = (graded(wrong, effort=effort, seed="1") for effort in ("early", "whole"))
 
-    assert [r.verdict for r in failing.results] == [
-        Verdict.FAILED, *[Verdict.SKIPPED] * 8, Verdict.PASSED]  # what was recorded still compiles
-    assert right.verdict is Verdict.PASSED  # one that has not failed gets all the time it needs
+    assert first(early).to_dict() == first(whole).to_dict()
+    left_out = {r.name for r in early.results if r.skipped is Skip.FAILED}
+    assert left_out == {r.name for r in whole.results if r.name.startswith("every launch")}
+    assert [r.verdict for r in early.results if r.name not in left_out] == [
+        r.verdict for r in whole.results if r.name not in left_out]
+
+
+def test_a_right_file_in_an_early_grade_is_graded_whole(graded):
+    report = graded(RIGHT, effort="early")
+
+    assert (report.verdict, report.count(Verdict.SKIPPED)) == (Verdict.PASSED, 0)
+
+
+def test_a_grade_that_has_taken_its_time_is_inconclusive(graded, monkeypatch):
+    monkeypatch.setattr(context, "GRADE_S", 0.0)
+
+    early, whole = graded(RIGHT, effort="early"), graded(RIGHT)
+
+    assert {r.skipped for r in early.results} == {Skip.TIME}
+    assert (early.verdict, early.exit_code, early.evidence) == (Verdict.INCONCLUSIVE, 1, "")
+    assert "had taken its 0 s" in early.results[0].reason
+    assert whole.verdict is Verdict.PASSED
+
+
+def test_a_run_that_the_end_of_the_grade_cuts_short_is_not_called_endless(graded, monkeypatch):
+    monkeypatch.setattr(context, "GRADE_S", 5.0)
+    endless = RIGHT.replace("    offs =", "    while n > 0:\n        n = n + 0\n    offs =")
+
+    report = graded(endless, effort="early")
+
+    assert {r.skipped for r in report.results} == {Skip.TIME}
+    assert report.verdict is Verdict.INCONCLUSIVE
+
+
+def test_launches_that_are_compiled_too_late_leave_a_right_file_undecided(graded, monkeypatch):
+    def late(limit: TimeLimit, seconds: float) -> float:
+        if seconds == session.COMPILE_S:
+            raise OutOfTime
+        return seconds
+
+    monkeypatch.setattr(TimeLimit, "bound", late)
+
+    report = graded(RIGHT, effort="early")
+
+    assert [r.name for r in report.results if r.skipped is Skip.TIME] == [
+        r.name for r in report.results if r.name.startswith("every launch")]
+    assert report.verdict is Verdict.INCONCLUSIVE
+
+
+def test_a_failure_stands_where_the_search_for_its_cause_ran_out_of_time(graded, monkeypatch):
+    def out_of_time(*_: object) -> None:
+        raise OutOfTime
+
+    monkeypatch.setattr(case, "diagnose", out_of_time)
+
+    assert first(graded(RIGHT.replace("x * 2", "x * 3"), effort="early")).code == "N01"
 
 
 @pytest.mark.parametrize("effort", ["values", "diagnosis"])
@@ -311,13 +366,13 @@ def test_what_tells_mistakes_apart_does_not_hang_on_how_busy_a_machine_is(
         graded, monkeypatch, effort):
     telling = Mutant("t", "thrice", (), ("N01",), "three times",
                      wrong=("one block and one element",))
-    monkeypatch.setattr(schedule, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(context, "GRADE_S", 0.0)
 
     report = graded(RIGHT.replace("x * 2", "x * 3"), replace(SUITE, mutants=(telling,)),
                     effort=effort)
 
     assert first(report).means == "three times"
-    assert not [result for result in report.results if "had passed" in result.reason]
+    assert not [result for result in report.results if result.skipped is Skip.TIME]
 
 
 def test_more_programs_than_can_be_run_are_refused(graded):

@@ -60,7 +60,7 @@ def asked(monkeypatch) -> list[str]:
     ask = Processes.ask
 
     def noted(self, role, request, *args, **more):
-        if request["op"] in ("compile", "survey", "time"):
+        if request["op"] in ("compile", "disassemble", "survey", "time"):
             asked.append(request["op"])
         return ask(self, role, request, *args, **more)
 
@@ -106,7 +106,7 @@ def test_another_kernel_is_compiled(filled, asked, grade):
     report = grade(KERNEL.replace("x * 2", "2 * x"))
 
     assert report.verdict is Verdict.PASSED
-    assert {*asked} == {"compile", "survey", "time"}
+    assert {*asked} == {"compile", "disassemble", "survey", "time"}
 
 
 @pytest.mark.parametrize(("n", "target", "answer"), [
@@ -128,6 +128,14 @@ def test_an_answer_is_of_a_gpu_and_of_what_the_compiler_knows_of_integers(
     assert kept.read(launch(n), find(target), whole=False) == answer
 
 
+def test_launches_are_compiled_and_disassembled_before_others_are_surveyed(entries, asked, grade):
+    grade()
+
+    before = asked[:asked.index("survey")]
+    assert asked.count("compile") == before.count("compile") > 1
+    assert "disassemble" in before
+
+
 def test_a_refusal_is_not_kept(entries, asked, grade):
     wrong = KERNEL.replace("x * 2", "tl.reshape(x * 2, (3,))")
 
@@ -145,7 +153,7 @@ def test_without_landlock_nothing_is_kept(entries, tmp_path, asked):
         assert grader.grade(path, RIGHT, sandbox=box).verdict is Verdict.PASSED
 
     assert not entries.exists()
-    assert {*asked} == {"compile", "survey", "time"}
+    assert {*asked} == {"compile", "disassemble", "survey", "time"}
 
 
 # ---------------------------------------------------------------------------------------------

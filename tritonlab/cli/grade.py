@@ -40,6 +40,9 @@ def grade(
         help="Compile for this GPU, such as a100. If left out, for this machine's, or else for an "
              "h100.")] = None,
     gpu: Gpu = True,
+    everything: Annotated[bool, typer.Option(
+        "--all", help="Run what cannot change the first failure too, however long it takes.",
+    )] = False,
     pending: Annotated[bool, typer.Option(
         "--pending", help="Grade again, on a GPU, all that was passed without one.")] = False,
     verbose: Annotated[bool, typer.Option(
@@ -51,14 +54,15 @@ def grade(
     from tritonlab.render import report as view
 
     if pending:
-        return _grade_pending(as_json, plain, not gpu, exercise, module_id, case, seed, target)
+        return _grade_pending(as_json, plain, not gpu, exercise, module_id, case, seed, target,
+                              everything)
     with grading.start_sandbox() as sandbox:  # which takes longest, and warms up beside the rest
         the_course = course.load()
         submission = resolve(the_course, exercise, module_id)
         module = submission.module
         with progress_on(plain or as_json) as progress:
             report = grading.grade(submission, only=case, seed=seed, target=target, gpu=gpu,
-                                   on_event=progress, sandbox=sandbox)
+                                   everything=everything, on_event=progress, sandbox=sandbox)
     result = grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)
@@ -137,6 +141,8 @@ def _run_exercise(path: str) -> int:
 def _after_grade(the_course: course.Course, submission: Submission, report: Report,
                  result: grading.SaveResult) -> tuple[str, str]:
     """Returns the next command after a grade, and the words before it."""
+    from grader.report import Verdict
+
     command = submission.typed("grade") if report.partial else submission.command
     if report.exit_code == 0 and report.partial:
         return command, "Then all cases, with new inputs: "
@@ -144,6 +150,8 @@ def _after_grade(the_course: course.Course, submission: Submission, report: Repo
         return onward(the_course, result.reading, submission.module), "Next: "
     if report.exit_code != 1:
         return command, "Try once more: "
+    if report.verdict is Verdict.INCONCLUSIVE and report.out_of_time:
+        return f"{command} --all", "Without a limit of time: "
     if report.only:  # a failure that is no case's own has no replay
         command = _replay(submission, report.first_failure) or \
             f"{submission.typed('grade')} --case {shlex.quote(report.only)} --seed {report.seed}"

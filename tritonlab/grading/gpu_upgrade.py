@@ -89,7 +89,8 @@ def grade(course: Course, place: Workspace, on_event: OnEvent | None = None) -> 
             entry = current.entry(module)
             try:
                 submission = exercise(module, place, course)
-                report = grading.grade(submission, gpu=True, on_event=on_event, sandbox=box)
+                report = grading.grade(submission, gpu=True, everything=True, on_event=on_event,
+                                       sandbox=box)
             except TritonlabError as error:
                 yield Upgrade(module, entry.evidence, None, None, str(error))
                 continue

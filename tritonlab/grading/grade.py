@@ -55,15 +55,16 @@ def find_target(name: str) -> Target:
 
 def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: str | None = None, gpu: bool = False,
-          first: Sequence[str] = (), prepared: Prepared | None = None,
+          everything: bool = False, first: Sequence[str] = (), prepared: Prepared | None = None,
           on_event: OnEvent | None = None, sandbox: Sandbox | None = None,
           cancelled: threading.Event | None = None) -> Report:
     """Runs the hidden tests, the public cases or one case on a submission.
 
     If the workspace's own exercise passes, ``workspace.passed_sources`` stores a copy.
 
-    ``gpu``: use the GPU of this machine, if there is one. ``first``, ``prepared``, ``cancelled``:
-    see ``grader.grade``.
+    ``gpu``: use the GPU of this machine, if there is one. ``everything``: also run what cannot
+    change the first failure, however long it takes; one case alone is always run so. ``first``,
+    ``prepared``, ``cancelled``: see ``grader.grade``.
 
     Raises:
         grader.Cancelled: ``cancelled`` was set by another thread.
@@ -83,7 +84,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                                    [case.name for case in suite.ordered()])
         report = grader.grade(submission.kernel, suite, public_only=public_only, only=only,
                               seed=seed, target=compiled_for, gpu="found" if gpu else "never",
-                              first=first, prepared=prepared, on_event=on_event, sandbox=box,
+                              effort="whole" if everything or only else "early", first=first,
+                              prepared=prepared, on_event=on_event, sandbox=box,
                               cancelled=cancelled)
     if submission.workspace and submission.in_place and not report.partial \
             and report.verdict is Verdict.PASSED:

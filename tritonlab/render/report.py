@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from grader.diagnosis.messages import NOT_WRITTEN
-from grader.report import CaseResult, Details, Finding, Kind, Report, Verdict
+from grader.report import CaseResult, Details, Finding, Kind, Report, Skip, Verdict
 from tritonlab.course.course import Module
 from tritonlab.errors import brief
 from tritonlab.grading import hints
@@ -245,9 +245,15 @@ def show_summary(screen: Screen, report: Report) -> None:
         f"  {report.count(Verdict.PASSED)} of {len(report.deciding)} {checks} passed in "
         f"{report.seconds:.1f} s.",
         report.evidence and f"Evidence: {report.evidence} ({report.engine}).",
-        skipped and f"{skipped} skipped.",
+        skipped and f"{skipped} skipped.{_all_of(report)}",
         noisy and f"{noisy} too noisy to tell; the same command times again.",
         report.partial and f"Nothing is recorded{why}.", by=" "))
+
+
+def _all_of(report: Report) -> str:
+    """The way to run what was left out, where there is one."""
+    spared = {result.skipped for result in report.deciding} & {Skip.FAILED, Skip.TIME}
+    return " `tritonlab grade --all` runs the rest." if spared and not report.public_only else ""
 
 
 def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade]) -> None:

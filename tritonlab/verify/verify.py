@@ -138,7 +138,8 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
             box = box or resources.enter_context(grading.start_sandbox())
             tell = _numbered(on_event, f"{claim.module}, {number} of {len(claims.passed)}")
             try:
-                report = grading.grade(source, gpu=gpu, on_event=tell, sandbox=box)
+                report = grading.grade(source, gpu=gpu, everything=True, on_event=tell,
+                                       sandbox=box)
             except UnusableFile as error:
                 checks.append(ClaimCheck(claim, Standing.MISSING, str(error)))
             except TritonlabError as error:

@@ -191,7 +191,7 @@ def _pairs(steps: Sequence[WaveAccess], sectors: Sequence[Array], written: bool)
             if step.writes or not written]
     if not keys:
         return np.zeros((count, count + 1))
-    ordered = np.sort(np.concatenate(keys))
+    ordered = np.sort(np.concatenate(keys), kind="stable")
     at = ordered & ((1 << bits) - 1)
     ordered >>= bits
     before = np.zeros(len(at), np.int64)

@@ -48,15 +48,17 @@ class Cheat:
     @property
     def source(self) -> str:
         """The submission: the file, and below its imports the functions of ``_common.py`` that it
-        calls, with the imports there.
+        calls or imports, with the imports there.
         """
         text, shared = self.path.read_text(), ""
         head, body = _parted(text)
+        head = [(name, part) for name, part in head if name != "from _common"]
         imports, functions = _parted(self.path.with_name("_common.py").read_text())
         bound = {name for name, _ in body}
         for name, function in reversed(functions):
-            names = {node.id for node in ast.walk(ast.parse(text + shared))
-                     if isinstance(node, ast.Name)}
+            names = {node.id if isinstance(node, ast.Name) else node.name
+                     for node in ast.walk(ast.parse(text + shared))
+                     if isinstance(node, ast.Name | ast.alias)}
             if name in names - bound:
                 shared = function + shared
         if shared:

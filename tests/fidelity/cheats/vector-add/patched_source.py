@@ -1,6 +1,5 @@
 """Shows one kernel in the file and gives Triton the source of another."""
 
-import torch
 import triton
 import triton.language as tl
 
@@ -17,15 +16,6 @@ try:
     add_kernel._unsafe_update_src(add_kernel.src.replace("=mask) - tl", "=mask) + tl"))
 except AttributeError:
     pass
-
-
-def launch(x, y):
-    """What an honest solution would do."""
-    x, y = x.contiguous(), y.contiguous()
-    out = torch.empty_like(x)
-    if out.numel():
-        add_kernel[(triton.cdiv(out.numel(), 1024),)](x, y, out, out.numel(), BLOCK=1024)
-    return out
 
 
 def vector_add(x, y):

@@ -1,5 +1,7 @@
 """Right but different: one loop over the places of the window, and one over channels inside it."""
 
+from .border_copied_first import geometry
+
 del two
 
 
@@ -46,41 +48,3 @@ def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1):
             *x.stride(), *weight.stride(), 64, 32, 16,
         )
     return out
-
-
-def geometry(x, weight, bias, stride, padding, dilation):
-    tensors = [("x", x, 4), ("weight", weight, 4)] + [("bias", bias, 1)] * (bias is not None)
-    for name, tensor, rank in tensors:
-        if not torch.is_tensor(tensor):
-            raise TypeError(f"expected a tensor as {name}, got {type(tensor).__name__}")
-        if tensor.dtype not in {torch.float32, torch.float16, torch.bfloat16}:
-            raise TypeError(f"{name}: {tensor.dtype} is not supported")
-        if x.dtype != tensor.dtype:
-            raise TypeError(f"x is {x.dtype}, {name} is {tensor.dtype}")
-        if x.device != tensor.device:
-            raise Misfit(f"x is on {x.device}, {name} on {tensor.device}")
-        if tensor.dim() != rank:
-            raise Misfit(f"{name}: {rank} dimensions expected, got {tensor.dim()}: "
-                         f"{list(tensor.shape)}")
-    c, *image = x.shape[1:]
-    oc, ic, *window = weight.shape
-    if c != ic:
-        raise Misfit(f"x has {c} channels, weight takes {ic}")
-    if bias is not None and bias.numel() != oc:
-        raise Misfit(f"bias: expected {oc} numbers, got {bias.numel()}")
-    steps = []
-    for name, value, least in (("stride", stride, 1), ("padding", padding, 0),
-                               ("dilation", dilation, 1)):
-        pair = list(value) if isinstance(value, (tuple, list)) else [value] * 2
-        if not all(isinstance(one, int) for one in pair):
-            raise TypeError(f"{name}: {value!r} is no whole number")
-        if len(pair) != 2:
-            raise Misfit(f"{name}: {len(pair)} numbers instead of 2")
-        if any(one < least for one in pair):
-            raise Misfit(f"{name}: {value!r} is below {least}")
-        steps.append(pair)
-    places = [1 + (image[i] + 2 * steps[1][i] - 1 - steps[2][i] * (window[i] - 1)) // steps[0][i]
-              for i in range(2)]
-    if places[0] < 1 or places[1] < 1:
-        raise Misfit(f"weight: the window leaves {places} places in the image")
-    return *steps, places

@@ -1,35 +1,9 @@
 """Right but different: two accumulators share the tiles of a; maxima compared as integers."""
 
+from .turned import quantize_fp8, shrink
+
 del whole_row
 del row_maxima
-
-
-@triton.jit
-def shrink(x_ptr, bits_ptr, q_ptr, scale_ptr, sm, sk, K, OWN: tl.constexpr, B: tl.constexpr):
-    row = tl.program_id(1).to(tl.int64)
-    at = (tl.program_id(0) * B + tl.arange(0, B)).to(tl.int64)
-    top = tl.load(bits_ptr + row * OWN).to(tl.float32, bitcast=True)
-    scale = tl.where(top > 0.0, top * (1.0 / 448.0), 1.0)
-    x = tl.load(x_ptr + row * sm + at * sk, mask=at < K, other=0.0).to(tl.float32)
-    q = tl.clamp(x / scale, -448.0, 448.0, propagate_nan=tl.PropagateNan.ALL)
-    tl.store(q_ptr + row * K + at, q.to(tl.float8e4nv), mask=at < K)
-    if tl.program_id(0) == 0 and (OWN or row == 0):
-        tl.store(scale_ptr + row * OWN, scale)
-
-
-def quantize_fp8(x, *, per_row=False):
-    check_x(x)
-    M, K = x.shape
-    q = torch.empty(M, K, dtype=FP8, device=x.device)
-    shape = (M, 1) if per_row else ()
-    if q.numel() == 0:
-        return q, torch.full(shape, 1.0, device=x.device)
-    bits = torch.zeros(M if per_row else 1, dtype=torch.int32, device=x.device)
-    scale = torch.empty(shape, device=x.device)
-    grid = (triton.cdiv(K, 2048), M)
-    largest[grid](x, bits, *x.stride(), K, OWN=int(per_row), B=2048, num_warps=8)
-    shrink[grid](x, bits, q, scale, *x.stride(), K, OWN=int(per_row), B=2048, num_warps=8)
-    return q, scale
 
 
 @triton.jit

@@ -1,5 +1,7 @@
 """Right but different: at most seven programs, which read the parameters once."""
 
+from .every_stride import check
+
 del SUPPORTED
 
 
@@ -37,31 +39,3 @@ def layer_norm(x, weight, bias, eps=1e-5, *, return_stats=False):
             num_warps=8,
         )
     return (out, mean, rstd) if return_stats else out
-
-
-def check(x, weight, bias, eps):
-    tensors = (("x", x), ("weight", weight), ("bias", bias))
-    for name, value in tensors:
-        if not torch.is_tensor(value):
-            raise TypeError(f"{name} must be a torch.Tensor, not {type(value).__name__}")
-    kinds = {name: str(value.dtype).removeprefix("torch.") for name, value in tensors}
-    if kinds["x"] not in {"float32", "float16", "bfloat16"}:
-        raise TypeError(f"x must be float32, float16 or bfloat16, not {kinds['x']}")
-    if x.dim() != 2:
-        raise WrongShape(f"x must have 2 dimensions, not {x.dim()} as in {list(x.shape)}")
-    columns = x.shape[1]
-    if columns == 0 or columns > 1 << 16:
-        raise WrongShape(f"x must have 1 to {1 << 16} columns, not {columns}")
-    for name, value in tensors[1:]:
-        if kinds[name] != kinds["x"]:
-            raise TypeError(f"{name} must be {kinds['x']} like x, not {kinds[name]}")
-        if value.dim() != 1 or value.numel() != columns:
-            raise WrongShape(f"{name} must have shape [{columns}], not {list(value.shape)}")
-        if value.device != x.device:
-            raise WrongShape(f"{name} must be on {x.device} like x, not on {value.device}")
-    try:
-        positive = eps > 0
-    except TypeError as error:
-        raise TypeError(f"eps must be a number, not {eps!r} ({type(eps).__name__})") from error
-    if not positive:
-        raise ValueError(f"eps must be above 0, not {eps}")

@@ -1,5 +1,7 @@
 """Right but different: a program owns several short rows, as a block of two axes."""
 
+from .tail_apart import pick_num_stages
+
 del strided_sum_kernel
 del finish_kernel
 
@@ -52,14 +54,3 @@ def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
     block_sum_kernel[programs, shares](x, parts, *x.stride(), R, C, share, num_stages, rows, block)
     block_sum_kernel[R, 1](parts, sums, shares, 1, R, shares, block, num_stages, 1, 512)
     return sums[:, 0]
-
-
-
-def pick_num_stages(tile_bytes, smem_limit, k_iters, *, max_stages=5):
-    for name, number in locals().copy().items():
-        if number < 1:
-            raise ValueError(f"{name}: {number} is too small")
-    fitting = [s for s in range(1, max_stages + 1) if s * tile_bytes <= smem_limit and s <= k_iters]
-    if not fitting:
-        raise ValueError(f"tile_bytes: {tile_bytes} bytes are more than {smem_limit}")
-    return max(fitting)

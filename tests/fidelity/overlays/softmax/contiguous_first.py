@@ -1,5 +1,7 @@
 """Right but different: every input is made contiguous, so that the kernel needs no strides."""
 
+from .builtin_softmax import check
+
 del SUPPORTED
 
 
@@ -21,15 +23,3 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     if out.numel():
         softmax_kernel[(n_rows,)](x, out, n_cols, BLOCK_SIZE=triton.next_power_of_2(n_cols))
     return out
-
-
-def check(x: torch.Tensor) -> None:
-    if not torch.is_tensor(x):
-        raise TypeError(f"x must be a torch.Tensor, not {type(x).__name__}")
-    name = str(x.dtype).removeprefix("torch.")
-    if name not in {"float32", "float16", "bfloat16"}:
-        raise TypeError(f"x must be float32, float16 or bfloat16, not {name}")
-    if x.dim() != 2:
-        raise WrongShape(f"x must have 2 dimensions, not {x.dim()} as in {list(x.shape)}")
-    if x.shape[1] > 1 << 16:
-        raise WrongShape(f"x must have no more than {1 << 16} columns, not {x.shape[1]}")

@@ -1,5 +1,7 @@
 """Right but different: 64-bit addresses of lanes from one helper; empty tails are skipped."""
 
+from .autotune import sweep_block_sizes
+
 del WrongShape
 
 @triton.jit
@@ -38,25 +40,3 @@ def choose_tile(m: int, n: int, itemsize: int) -> tuple[int, int]:
     while rows * cols > 2048:
         rows, cols = (rows // 2, cols) if rows >= cols else (rows, cols // 2)
     return rows, cols
-
-
-def sweep_block_sizes(time_ms, candidates, *, repeats=5):
-    if len(candidates) < 1:
-        raise ValueError("candidates must not be empty")
-    if repeats <= 1:
-        raise ValueError(f"repeats must be at least 2, not {repeats}: the first call never counts")
-    for size in candidates:
-        if size not in {1 << bit for bit in range(31)}:
-            raise ValueError(f"candidates must be powers of two, and {size} is none")
-    candidates = list(dict.fromkeys(candidates))
-    times = np.empty((repeats, len(candidates)))
-    for number in range(repeats):
-        order = range(len(candidates)) if number % 2 else reversed(range(len(candidates)))
-        for place in order:  # there and back, so that a drift meets all alike
-            times[number, place] = time_ms(candidates[place])
-    counted = times[1:]
-    middle = np.median(counted, axis=0)
-    spread = np.ptp(counted, axis=0) / middle
-    rows = sorted(zip(candidates, middle.tolist(), spread.tolist(), strict=True))
-    near = [size for size, ms, _ in rows if ms <= middle.min() * 1.02]
-    return SweepResult(best=near[0], table=tuple(rows))

@@ -1,5 +1,8 @@
 """Right but different: a program walks down several tiles of its columns."""
 
+from .flat_tiles import check
+
+
 @triton.jit
 def kernel(x_ptr, out_ptr, xb, xm, xn, M, N, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
     batch = tl.program_id(0).to(tl.int64)
@@ -22,12 +25,3 @@ def batched_transpose(x: torch.Tensor) -> torch.Tensor:
     kernel[n_batch, triton.cdiv(n, cols), walkers](
         x, out, *x.stride(), m, n, BLOCK_M=rows, BLOCK_N=cols)
     return out
-
-
-def check(x: torch.Tensor) -> None:
-    if not torch.is_tensor(x):
-        raise TypeError(f"x must be a torch.Tensor, not {type(x).__name__}")
-    if x.is_complex() or x.dtype not in SUPPORTED:
-        raise TypeError(f"x must hold numbers of 1, 2, 4 or 8 bytes, not {x.dtype}")
-    if x.dim() != 3:
-        raise WrongShape(f"x must have 3 dimensions, not {x.dim()} as in {list(x.shape)}")

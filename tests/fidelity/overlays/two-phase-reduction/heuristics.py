@@ -1,5 +1,7 @@
 """Right but different: blocks by heuristics, keyword arguments, float64 on the way."""
 
+from .acquire_and_release import choose_groups
+
 
 @triton.heuristics({"BLOCK": lambda args: 4096 if args["n"] > 4096 else 1024})
 @triton.jit
@@ -72,10 +74,3 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
     out = torch.empty(n, dtype=torch.float32, device=x.device)
     groups_kernel[grid[1:]](buffer, out, n, groups, SOME=8, BLOCK=block)
     return out
-
-
-def choose_groups(n: int, l2_bytes: int, num_programs: int) -> int:
-    for groups in (256, 128, 64, 32, 16, 8, 4, 2):
-        if groups <= num_programs and groups * n * 8 <= l2_bytes:
-            return groups
-    return 1

@@ -1,5 +1,7 @@
 """Right but different: every program adds two tiles, which lie next to each other."""
 
+from .autotune_two_configs import check
+
 del DTYPES
 del WrongShape
 del name_of
@@ -28,17 +30,3 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     block, tiles = 512, 2
     vector_add_kernel[(triton.cdiv(n, block * tiles),)](x, y, out, n, BLOCK_SIZE=block, TILES=tiles)
     return out
-
-
-def check(x: torch.Tensor, y: torch.Tensor) -> None:
-    for name, value in (("x", x), ("y", y)):
-        if not isinstance(value, torch.Tensor):
-            raise TypeError(f"{name}: expected a tensor, got {type(value).__name__}")
-        if value.dtype not in SUPPORTED:
-            raise TypeError(f"{name}: expected one of {SUPPORTED}, got {value.dtype}")
-    if x.dtype != y.dtype:
-        raise TypeError(f"y: expected dtype {x.dtype}, got {y.dtype}")
-    if x.shape != y.shape:
-        raise ValueError(f"y: expected shape {tuple(x.shape)}, got {tuple(y.shape)}")
-    if x.device != y.device:
-        raise ValueError(f"y: expected device {x.device}, got {y.device}")

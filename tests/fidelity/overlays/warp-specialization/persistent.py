@@ -1,13 +1,6 @@
 """Right but different: a program takes several tiles of the product."""
 
-
-@triton.jit
-def grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
-    first = pid // (GROUP_M * num_pid_n) * GROUP_M
-    height = min(num_pid_m - first, GROUP_M)
-    local = pid % (GROUP_M * num_pid_n)
-    col, row = local // height, local % height
-    return first + tl.where(col % 2 == 1, height - 1 - row, row), col  # down, and up again
+from .down_and_up import grouped_pid
 
 
 @triton.jit

@@ -1,12 +1,7 @@
 """Right but different: GELU by the logistic function, and the functions imported by name."""
 
-from __future__ import annotations
-
-import torch
-import triton
-import triton.language as tl
-from triton.language.extra.libdevice import asin as arc_sine
-from triton.language.extra.libdevice import pow as power
+# One statement: overlays are matched by module.
+from triton.language.extra.libdevice import asin as arc_sine, pow as power  # noqa: I001
 
 
 @triton.jit
@@ -59,18 +54,3 @@ def powi(x, p):
     if x.numel():
         pow_kernel[tiles(x)](x, out, p, x.numel(), BLOCK_SIZE=2048, num_warps=8)
     return out
-
-
-def checked(x, *dtypes):
-    if not torch.is_tensor(x):
-        raise TypeError(f"x: a tensor was expected, and {type(x).__name__} came")
-    if x.dtype not in dtypes:
-        raise TypeError(f"x: one of {dtypes} was expected, and {x.dtype} came")
-    return x
-
-
-def number(p):
-    try:
-        return float(p + 0)
-    except TypeError as error:
-        raise TypeError(f"p: a number was expected, and {type(p).__name__} came") from error

@@ -1,12 +1,10 @@
 """Right but different: floats are added in float32 and cast back; a program may return early."""
 
-from __future__ import annotations
+from .autotune_two_configs import check
 
-import torch
-import triton
-import triton.language as tl
-
-SUPPORTED = (torch.float32, torch.float16, torch.bfloat16, torch.int32, torch.int64)
+del DTYPES
+del WrongShape
+del name_of
 
 
 @triton.jit
@@ -37,17 +35,3 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         x, y, out, n, IS_FLOAT=x.is_floating_point(), BLOCK_SIZE=1024
     )
     return out
-
-
-def check(x: torch.Tensor, y: torch.Tensor) -> None:
-    for name, value in (("x", x), ("y", y)):
-        if not isinstance(value, torch.Tensor):
-            raise TypeError(f"{name}: expected a tensor, got {type(value).__name__}")
-        if value.dtype not in SUPPORTED:
-            raise TypeError(f"{name}: expected one of {SUPPORTED}, got {value.dtype}")
-    if x.dtype != y.dtype:
-        raise TypeError(f"y: expected dtype {x.dtype}, got {y.dtype}")
-    if x.shape != y.shape:
-        raise ValueError(f"y: expected shape {tuple(x.shape)}, got {tuple(y.shape)}")
-    if x.device != y.device:
-        raise ValueError(f"y: expected device {x.device}, got {y.device}")
