@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from math import prod
 
+from grader.diagnosis import messages
 from grader.engine.dram_model.extrapolate import Unsteady, surveyed
 from grader.engine.dram_model.sampling import Addresses, Sampler, SamplingStopped, TooLong
 from grader.engine.interpreter.transaction import Spinning
@@ -93,8 +94,8 @@ def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kern
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:
-        return Unsurveyable(launch.kernel, f"The programs of `{launch.kernel}` wait for each "
-                                           "other, so a few of them cannot run alone.")
+        return Unsurveyable(launch.kernel, messages.words(
+            "programs wait", kernel=launch.kernel))
     except TooLong:
-        return Unsurveyable(launch.kernel, f"A single program of `{launch.kernel}` takes too long "
-                                           "to follow at this size.")
+        return Unsurveyable(launch.kernel, messages.words(
+            "long program", kernel=launch.kernel))

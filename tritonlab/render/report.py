@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from grader.diagnosis.messages import NOT_WRITTEN
 from grader.report import CaseResult, Details, Finding, Kind, Report, Skip, Verdict
-from grader.text import NOT_WRITTEN
 from tritonlab.course.course import Module
 from tritonlab.errors import brief
 from tritonlab.grading import hints

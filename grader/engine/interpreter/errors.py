@@ -5,9 +5,9 @@ import re
 from traceback import walk_tb
 from types import FrameType
 
+from grader.diagnosis import messages
 from grader.finding import Figure, fault
 from grader.report import Finding
-from grader.text import not_found
 
 _MAX_MESSAGE = 400
 
@@ -90,20 +90,18 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, KeyError):
-        return not_found(error)
+        return messages.not_found(error)
     text = re.sub(r"\s+", " ", str(error)).strip()
     if not text and isinstance(error, AssertionError) and _inside_triton(error):
         frame, line = _frames(error)[-1]  # Triton's condition is all that there is to say
         text = linecache.getline(frame.f_code.co_filename, line).strip()
-        text = f"Triton's `{text}` does not hold"
+        text = messages.words("Triton's assertion", code=text)
     elif not text and not isinstance(error, AssertionError):
         text = type(error).__name__
     unset = re.match(r"cannot access (?:local|free) variable '(\w+)'|local variable '(\w+)' "
                      r"referenced|free variable '(\w+)' referenced", text)
     if isinstance(error, NameError) and unset:
-        text = (f"`{unset[unset.lastindex or 0]}` is not defined here: what only one branch of an "
-                "`if` on a runtime value, or only the body of a loop, assigns ends with it; assign "
-                "it before")
+        text = messages.words("assigned elsewhere", name=unset[unset.lastindex or 0])
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
 
 
