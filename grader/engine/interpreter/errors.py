@@ -5,7 +5,6 @@ import re
 from traceback import walk_tb
 from types import FrameType
 
-from grader.diagnosis import messages
 from grader.finding import Figure, fault
 from grader.report import Finding
 
@@ -89,6 +88,8 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
 
 
 def _message(error: BaseException) -> str:
+    from grader.diagnosis import messages  # the process of the learner's code loads it no sooner
+
     if isinstance(error, KeyError):
         return messages.not_found(error)
     text = re.sub(r"\s+", " ", str(error)).strip()
