@@ -8,7 +8,7 @@ sentence of the grader: the message of a compiler or engine, of Python or of a l
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -138,6 +138,15 @@ class Fault(FindingData, frozen=True):
 def fault(kind: str, **figures: Figure) -> Fault:
     """A fault of this kind with its figures."""
     return Fault(kind, figures)
+
+
+def looked_up(error: KeyError) -> dict[str, Figure]:
+    """The figures of a look-up that failed; in Triton most are for a function by its types."""
+    key = error.args[0] if error.args else ""
+    parts = list(key) if isinstance(key, Iterable) and not isinstance(key, str) else []
+    of_types = bool(parts) and all(hasattr(part, "name") for part in parts)
+    types = ", ".join(repr(part).rpartition(".")[2] for part in parts) if of_types else ""
+    return {"types": types, "text": str(error)}
 
 
 DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from grader.finding import Data, Fault, Sign, data_from_json, matches, text_of
+from grader.finding import Data, Fault, Figure, Sign, data_from_json, matches, text_of
 
 
 class Verdict(enum.StrEnum):
@@ -291,6 +291,13 @@ class Report:
             "cases": {str(v).lower(): self.count(v) for v in Verdict},
             **data,
         }
+
+
+def words(kind: str, **figures: Figure) -> str:
+    """The sentence of a fault of this kind, for engines that state a reason as text."""
+    from grader.diagnosis import messages  # the process of the learner's code shows none
+
+    return messages.words(kind, **figures)
 
 
 def versions() -> dict[str, str]:

@@ -298,16 +298,6 @@ def _between(low: float, high: float) -> str:
     return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"between {low:.3g} and {high:.3g}"
 
 
-def not_found(error: KeyError) -> str:
-    """A look-up that failed; in Triton most are for a function by the types of its arguments."""
-    key = error.args[0] if error.args else ""
-    parts = list(key) if isinstance(key, Iterable) and not isinstance(key, str) else []
-    if parts and all(hasattr(part, "name") for part in parts):  # types of Triton
-        types = ", ".join(repr(part).rpartition(".")[2] for part in parts)
-        return f"the function that is called here has no version for {types}"
-    return f"the compiler looked up {error} and found nothing"
-
-
 def result_of(entry: str, names: Sequence[str]) -> str:
     """The name of a formula: the function's result for other arguments."""
     return f"what {entry}({', '.join(names)}) gives"
@@ -556,6 +546,9 @@ _FAULTS: dict[str, _Form] = {
                        "{side} the view's first",
     "compiler's assertion": "the compiler has {code}",
     "Triton's assertion": "Triton's `{code}` does not hold",
+    "look-up failed": lambda types, text:
+        f"the function that is called here has no version for {types}" if types else
+        f"the compiler looked up {text} and found nothing",
     "of triton": "`triton.{name}` is for host code; in a kernel it is `tl.{name}`",
     "assigned elsewhere": "`{name}` is not defined here: what only one branch of an `if` on a "
                           "runtime value, or only the body of a loop, assigns ends with it; assign "

@@ -5,7 +5,6 @@ import time
 from collections.abc import Sequence
 from math import prod
 
-from grader.diagnosis import messages
 from grader.engine.dram_model.extrapolate import Unsteady, surveyed
 from grader.engine.dram_model.sampling import Addresses, Sampler, SamplingStopped, TooLong
 from grader.engine.interpreter.transaction import Spinning
@@ -15,7 +14,7 @@ from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.launch_stats import Survey, Unsurveyable
 from grader.recording.model import Alloc, Fill, Launch, MalformedRecording, Move, Recording
-from grader.report import Finding
+from grader.report import Finding, words
 
 _BUDGET_S = 3.0  # for all launches; what is run of them takes about 1 s where nothing is odd
 _LEAST_S, _LEAST_EFFORT = 0.1, 0.06  # of one launch
@@ -94,8 +93,8 @@ def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kern
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:
-        return Unsurveyable(launch.kernel, messages.words(
+        return Unsurveyable(launch.kernel, words(
             "programs wait", kernel=launch.kernel))
     except TooLong:
-        return Unsurveyable(launch.kernel, messages.words(
+        return Unsurveyable(launch.kernel, words(
             "long program", kernel=launch.kernel))

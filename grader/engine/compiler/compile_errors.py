@@ -17,11 +17,10 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
-from grader.diagnosis import messages
 from grader.engine.compiler.ptx import line_of
 from grader.engine.compiler.targets import Target
-from grader.finding import fault
-from grader.report import Finding
+from grader.finding import fault, looked_up
+from grader.report import Finding, words
 
 _LONGEST = 1200  # characters of what the compiler says
 _READ = 1 << 20  # bytes of what it prints
@@ -100,9 +99,9 @@ def _words(chain: list[CompilationError]) -> str:
         text = str(one.error_message or (cause if not isinstance(cause, CompilationError) else "")
                    or "")
         if isinstance(cause, KeyError) and text.strip():  # its text is the key and no more
-            return messages.not_found(cause)
+            return words("look-up failed", **looked_up(cause))
         if _OUTSIDE in text and (name := _of_the_host(one.node)):
-            return messages.words("of triton", name=name)
+            return words("of triton", name=name)
         if text.strip() and text != "AssertionError()":
             return text
     return ""
@@ -120,7 +119,7 @@ def _asserted(error: BaseException) -> str:
     """The assertion of the compiler that failed; empty where another statement did."""
     steps = traceback.extract_tb((error.__cause__ or error).__traceback__)
     code = steps[-1].line if steps else None
-    return messages.words("compiler's assertion", code=f"{code!r:.200}") \
+    return words("compiler's assertion", code=f"{code!r:.200}") \
         if code and code.startswith("assert ") else ""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
 
-from grader.diagnosis import messages
+from grader import report
 from grader.recording.codec import WHOLE, JsonObject
 from grader.report import Verdict
 from grader.suite import Cost, Tolerance
@@ -150,7 +150,7 @@ def impossible(measurement: Measurement, cost: Cost, ceilings: Ceilings) -> str:
     if measurement.ms / 1e3 >= max(moving, computing):
         return ""
     least = {"n_bytes": cost.bytes} if moving >= computing else {"operations": cost.flops}
-    return messages.words("impossible time", ms=measurement.ms, gpu=ceilings.gpu.name, **least)
+    return report.words("impossible time", ms=measurement.ms, gpu=ceilings.gpu.name, **least)
 
 
 def judge(measurement: Measurement, cost: Cost, ceilings: Ceilings, pass_at: float,

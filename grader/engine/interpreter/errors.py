@@ -5,8 +5,8 @@ import re
 from traceback import walk_tb
 from types import FrameType
 
-from grader.finding import Figure, fault
-from grader.report import Finding
+from grader.finding import Figure, fault, looked_up
+from grader.report import Finding, words
 
 _MAX_MESSAGE = 400
 
@@ -88,21 +88,19 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
 
 
 def _message(error: BaseException) -> str:
-    from grader.diagnosis import messages  # the process of the learner's code loads it no sooner
-
     if isinstance(error, KeyError):
-        return messages.not_found(error)
+        return words("look-up failed", **looked_up(error))
     text = re.sub(r"\s+", " ", str(error)).strip()
     if not text and isinstance(error, AssertionError) and _inside_triton(error):
         frame, line = _frames(error)[-1]  # Triton's condition is all that there is to say
         text = linecache.getline(frame.f_code.co_filename, line).strip()
-        text = messages.words("Triton's assertion", code=text)
+        text = words("Triton's assertion", code=text)
     elif not text and not isinstance(error, AssertionError):
         text = type(error).__name__
     unset = re.match(r"cannot access (?:local|free) variable '(\w+)'|local variable '(\w+)' "
                      r"referenced|free variable '(\w+)' referenced", text)
     if isinstance(error, NameError) and unset:
-        text = messages.words("assigned elsewhere", name=unset[unset.lastindex or 0])
+        text = words("assigned elsewhere", name=unset[unset.lastindex or 0])
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
 
 
