@@ -1,7 +1,5 @@
 """Surveys a recording at its real size: a few programs of each launch, on memory never touched."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence
@@ -16,7 +14,7 @@ from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.launch_stats import Survey, Unsurveyable
 from grader.recording.model import Alloc, Fill, Launch, MalformedRecording, Move, Recording
-from grader.report import Finding
+from grader.report import Finding, words
 
 _BUDGET_S = 3.0  # for all launches; what is run of them takes about 1 s where nothing is odd
 _LEAST_S, _LEAST_EFFORT = 0.1, 0.06  # of one launch
@@ -42,7 +40,8 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     launches = recording.launches
     if len(resident) != len(launches):
         raise MalformedRecording("a survey needs resident programs for each launch")
-    virtual = {number for number, place in enumerate(layout) if not _has_values(arena, place)}
+    virtual = {number for number, (offset, size) in enumerate(layout)  # those with holes
+               if size and os.lseek(arena, offset, os.SEEK_HOLE) < offset + size}
     storages = Storages(arena, layout, recording, 0, virtual)
     memory = Addresses()
     memory.known = {id(storages.check(view)) for view in recording.inputs
@@ -72,12 +71,6 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     return surveys, []
 
 
-def _has_values(arena: int, place: Sequence[int]) -> bool:
-    """Whether the file holds every byte of a storage; a hole stands for values that nobody drew."""
-    offset, size = place
-    return size == 0 or os.lseek(arena, offset, os.SEEK_HOLE) >= offset + size
-
-
 def _write(storages: Storages, memory: Addresses, event: Fill | Move) -> None:
     """Host code writes: kept where a kernel may read it as an index, forgotten where not."""
     target, written = event.target, storages.check(event.target)
@@ -100,8 +93,8 @@ def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kern
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:
-        return Unsurveyable(launch.kernel, f"The programs of `{launch.kernel}` wait for each "
-                                           "other, so a few of them cannot run alone.")
+        return Unsurveyable(launch.kernel, words(
+            "programs wait", kernel=launch.kernel))
     except TooLong:
-        return Unsurveyable(launch.kernel, f"A single program of `{launch.kernel}` takes too long "
-                                           "to follow at this size.")
+        return Unsurveyable(launch.kernel, words(
+            "long program", kernel=launch.kernel))

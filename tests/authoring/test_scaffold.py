@@ -20,8 +20,8 @@ from tritonlab.progress import safe_files
 pytestmark = pytest.mark.course
 
 FILES = ("tracks/{}/module.toml", "tracks/{}/README.md", "tracks/{}/lesson.py",
-         "tracks/{}/kernel.py", "solutions/{}/kernel.py", "solutions/{}/answers.md", "suites/{}/suite.py",
-         "suites/{}/mutants.toml")
+         "tracks/{}/kernel.py", "solutions/{}/kernel.py", "solutions/{}/answers.md",
+         "suites/{}/suite.py", "suites/{}/mutants.toml")
 
 
 @pytest.fixture

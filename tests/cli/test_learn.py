@@ -153,7 +153,8 @@ def test_a_lesson_can_be_read_before_its_module_is_started(run):
     assert not WORKSPACE.exists()
 
 
-WORDED = ("## The idea\n\n```text\n a | b\n```\n\n<!-- In words: the block `a` stands\nbefore b. -->\n\n"
+WORDED = ("## The idea\n\n```text\n a | b\n```\n\n"
+          "<!-- In words: the block `a` stands\nbefore b. -->\n\n"
           "## Pitfalls\n\n- One.\n\n[The page](../../grading.md) helps.\n")
 
 

@@ -6,8 +6,6 @@ by the compiler either. The compiler itself says what it knows: a node of the sy
 compiled if its code generator has a method for it.
 """
 
-from __future__ import annotations
-
 import ast
 from types import ModuleType
 from typing import Any
@@ -18,18 +16,17 @@ from triton.runtime.jit import JITCallable
 
 from grader.engine.interpreter.errors import NotInAKernel
 
-_WORDS: dict[str, str] = {
-    "Break": "`break`", "Continue": "`continue`", "Lambda": "a lambda", "Try": "`try`",
-    "TryStar": "`try`", "Raise": "`raise`", "Global": "`global`", "Nonlocal": "`nonlocal`",
-    "FunctionDef": "a function inside the kernel", "ClassDef": "a class", "Delete": "`del`",
-    "Import": "an import", "ImportFrom": "an import", "Match": "`match`", "Dict": "a dictionary",
-    "Set": "a set", "GeneratorExp": "a generator expression", "SetComp": "a comprehension",
-    "DictComp": "a comprehension", "Yield": "`yield`", "YieldFrom": "`yield`", "Starred": "a star",
-    "In": "`in`", "NotIn": "`not in`", "NamedExpr": "`:=`",
-}
+_CLOSER = {"Dict": "a dictionary", "Set": "a set", "GeneratorExp": "a generator expression",
+           "Starred": "a star", "In": "`in`", "NotIn": "`not in`", "NamedExpr": "`:=`"}
 PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 _PARTS = (ast.FormattedValue, ast.Starred)  # looked at with the node that holds them
 _BUILTINS = (*CodeGenerator.builtin_namespace, "abs", "tuple", "bool", "True", "False", "None")
+
+
+def _words(construct: str) -> str:
+    from grader.diagnosis import messages  # the process of the learner's code loads it no sooner
+
+    return (messages.CONSTRUCTS | _CLOSER).get(construct, construct)
 
 
 def call(name: str, *arguments: ast.expr) -> ast.Call:
@@ -83,7 +80,7 @@ class Refuser(ast.NodeTransformer):
 
     def _refuse(self, node: Any, construct: str = "", message: str = "") -> ast.AST:
         kind = type(node).__name__
-        message = message or f"Triton does not compile {construct or _WORDS.get(kind, kind)}"
+        message = message or f"Triton does not compile {construct or _words(kind)}"
         raising = call("refused", ast.Constant(message), ast.Constant(node.lineno))
         refusal: ast.AST = ast.Expr(raising) if isinstance(node, ast.stmt) else raising
         return ast.fix_missing_locations(ast.copy_location(refusal, node))
@@ -125,7 +122,7 @@ class Refuser(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         for operator in node.ops:
             if isinstance(operator, ast.In | ast.NotIn):
-                return self._refuse(node, _WORDS[type(operator).__name__])
+                return self._refuse(node, _words(type(operator).__name__))
         return self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> ast.AST:
