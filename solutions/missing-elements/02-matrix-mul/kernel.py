@@ -7,7 +7,7 @@ of B, multiplies them and adds the product to an accumulator, which is stored on
 
 Cost: 2 * M * N * K operations. A is read once for each column of tiles and B once for each row of
 tiles: (M * K * ceil(N / BLOCK_N) + K * N * ceil(M / BLOCK_M) + M * N) * itemsize bytes. A tile of
-128 x 256 in float16 does 85 operations per byte; a tile of one element would do half an operation.
+128 x 256 in float16 has an intensity of 85 FLOP/B; a tile of one element would have 0.5 FLOP/B.
 
 Inputs: a of shape (M, K) and b of shape (K, N) in float16, bfloat16 or float32, with any strides:
 nothing is copied. Without rows or columns the result is empty; without a K it is zero.
@@ -85,8 +85,8 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is no matrix, the inner sizes differ, or the devices do.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
+        ValueError: an argument is not a matrix, the inner sizes differ, or the devices do.
     """
     check_arguments(a, b)
     M, K = a.shape
@@ -118,8 +118,8 @@ def check_arguments(a: torch.Tensor, b: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is no matrix, the inner sizes differ, or the devices do.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
+        ValueError: an argument is not a matrix, the inner sizes differ, or the devices do.
     """
     supported = (torch.float16, torch.bfloat16, torch.float32)
     for name, tensor in (("a", a), ("b", b)):

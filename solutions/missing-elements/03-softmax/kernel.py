@@ -5,10 +5,10 @@
 Every program owns one row: it loads the row once, does all arithmetic on it, stores it once.
 
 Cost: x is read once and out is written once: 2 * R * C * itemsize bytes for about 5 * R * C
-operations. In float32 that is less than one operation per byte: memory decides how long it takes.
+operations. In float32 that is an intensity of 0.6 FLOP/B: memory decides how long it takes.
 
 Inputs: a matrix of float32, float16 or bfloat16. Rows may be any distance apart, even 0 or 1
-elements; if neighbours in a row are not neighbours in memory, the matrix is copied first.
+elements; if the elements of a row are not contiguous, the matrix is copied first.
 Result: a new contiguous tensor of that shape, dtype and device; the input stays as it is.
 
 Precision: everything between load and store is float32. Subtracting the maximum keeps exp in
@@ -25,7 +25,7 @@ import torch
 import triton
 import triton.language as tl
 
-MAX_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
+MAX_COLUMNS = 65_536  # as float32 they fill the registers of one SM, 256 KiB
 
 
 @triton.jit
@@ -33,7 +33,7 @@ def softmax_kernel(
     x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
     n_cols,
     stride_x, stride_out,      # elements from one row to the next
-    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
 ):
     """out[m] = exp(x[m] - max(x[m])) / sum(exp(x[m] - max(x[m]))). One program owns row m.
 
@@ -60,7 +60,7 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     """Softmax over dim 1 of a matrix, as a new contiguous tensor of its shape, dtype and device.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not supported.
+        TypeError: x is not a tensor, or its dtype is not supported.
         ValueError: x does not have two dimensions, or has more columns than ``MAX_COLUMNS``.
     """
     check_argument(x)
@@ -89,7 +89,7 @@ def check_argument(x: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not supported.
+        TypeError: x is not a tensor, or its dtype is not supported.
         ValueError: x does not have two dimensions, or has more columns than ``MAX_COLUMNS``.
     """
     if not isinstance(x, torch.Tensor):

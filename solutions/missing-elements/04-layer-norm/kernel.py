@@ -1,4 +1,4 @@
-"""Layer normalisation over the rows of a matrix, for rows of up to 65 536 columns.
+"""Layer normalization over the rows of a matrix, for rows of up to 65 536 columns.
 
     out[m, n] = (x[m, n] - mean[m]) * rstd[m] * weight[n] + bias[n]
 
@@ -11,8 +11,8 @@ but from the caches. DRAM sees 2 * R * C * itemsize bytes, 2 * C * itemsize for 
 8 * R for the statistics, for about 8 * R * C operations: memory decides how long it takes.
 
 Inputs: a matrix of float32, float16 or bfloat16, and two vectors of its width and dtype. Rows may
-be any distance apart, even 0 or 1 elements; if neighbours in a row are not neighbours in memory,
-the matrix is copied first, and so is a vector with gaps.
+be any distance apart, even 0 or 1 elements; if the elements of a row are not contiguous, the
+matrix is copied first, and so is a vector with gaps.
 Result: a new contiguous tensor of the matrix's shape, dtype and device; on request the mean and
 the reciprocal deviation of each row, in float32. The inputs stay as they are.
 
@@ -32,7 +32,7 @@ import torch
 import triton
 import triton.language as tl
 
-MAX_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
+MAX_COLUMNS = 65_536  # as float32 they fill the registers of one SM, 256 KiB
 
 
 @triton.jit
@@ -43,7 +43,7 @@ def layer_norm_kernel(
     n_cols,
     stride_x, stride_out,      # elements from one row to the next
     eps,
-    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
 ):
     """out[m] = (x[m] - mean[m]) * rstd[m] * weight + bias. One program owns row m.
 
@@ -65,7 +65,7 @@ def layer_norm_kernel(
 
     weight = tl.load(weight_ptr + cols, mask=mask).to(tl.float32)  # column n of every row: no row
     bias = tl.load(bias_ptr + cols, mask=mask).to(tl.float32)
-    y = x_hat * weight + bias  # undefined in padding, but those lanes are never stored
+    y = x_hat * weight + bias  # undefined in padding, which is never stored
 
     tl.store(out_ptr + row * stride_out + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
     tl.store(mean_ptr + row, mean)
@@ -76,7 +76,7 @@ def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5, *,
     return_stats: bool = False,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Normalise each row of x, then scale and shift each column by weight and bias.
+    """Normalize each row of x, then scale and shift each column by weight and bias.
 
     Args:
         x: [R, C] with 1 <= C <= 65 536.
@@ -107,7 +107,7 @@ def layer_norm(
         grid = (n_rows,)
         # As for softmax: a thread should hold neither hundreds of numbers nor a handful.
         num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
-        # With 64 registers a thread, two programs of 16 warps share a multiprocessor's 65 536, and
+        # With 64 registers a thread, two programs of 16 warps share an SM's 65 536 registers, and
         # one loads while the other computes. Wider rows would not fit, narrower ones need no limit.
         maxnreg = 64 if block_size == 16_384 else None
         layer_norm_kernel[grid](

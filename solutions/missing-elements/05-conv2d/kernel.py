@@ -169,7 +169,7 @@ def check_tensors(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | No
     """Refuse tensors that the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: one is no tensor, or the dtypes are unsupported or differ.
+        TypeError: one is not a tensor, or the dtypes are unsupported or differ.
         ValueError: ranks, channels, the size of the bias or the devices do not fit.
     """
     tensors = {"x": x, "weight": weight} if bias is None else {

@@ -4,12 +4,12 @@
     gelu_tanh(x)   x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))), GELU as GPT-2 computes it
     powi(x, p)     x**p, also for negative x where p is whole
 
-Every program computes one tile of BLOCK_SIZE neighbouring elements.
+Every program computes one tile of BLOCK_SIZE contiguous elements.
 
 Cost: x is read once and the result is written once: 2 * n * itemsize bytes. A library function is
 code that the compiler puts in place of the call: per element about 40 instructions of PTX for asin
 and GELU in float32, and 110 for pow. An H100 has time for 80 while 8 bytes move (3,350 GB/s, 132
-multiprocessors, 128 lanes, 1.98 GHz): the first two wait for memory, pow for arithmetic.
+SMs, 128 FP32 units each, 1.98 GHz): the first two wait for memory, pow for arithmetic.
 
 Inputs: a tensor of any shape and layout; asin takes float32 and float64, gelu_tanh float32 and
 float16, powi float32 and a number.
@@ -40,7 +40,7 @@ def asin_kernel(
     n_elements,
     BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
 ):
-    """out[i] = asin(x[i]). One program owns BLOCK_SIZE neighbouring elements.
+    """out[i] = asin(x[i]). One program owns BLOCK_SIZE contiguous elements.
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per element.
     """
@@ -63,7 +63,7 @@ def gelu_tanh_kernel(
 ):
     """out[i] = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))) with x = x[i].
 
-    One program owns BLOCK_SIZE neighbouring elements. Moves 2 * n_elements * itemsize bytes.
+    One program owns BLOCK_SIZE contiguous elements. Moves 2 * n_elements * itemsize bytes.
     """
     pid = tl.program_id(axis=0).to(tl.int64)
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
@@ -86,7 +86,7 @@ def powi_kernel(
     p,                         # the exponent, a float
     BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
 ):
-    """out[i] = x[i]**p. One program owns BLOCK_SIZE neighbouring elements.
+    """out[i] = x[i]**p. One program owns BLOCK_SIZE contiguous elements.
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per element.
     """
@@ -96,7 +96,7 @@ def powi_kernel(
 
     x = tl.load(x_ptr + offs, mask=mask)
 
-    y = libdevice.pow(x, p)  # one number for all lanes, in the type of x as it has to be
+    y = libdevice.pow(x, p)  # one number for all elements, in the type of x as it has to be
 
     tl.store(out_ptr + offs, y, mask=mask)
 
@@ -105,7 +105,7 @@ def asin(x: torch.Tensor) -> torch.Tensor:
     """The arc sine of each element in radians, NaN outside [-1, 1].
 
     Raises:
-        TypeError: x is no tensor, or neither float32 nor float64.
+        TypeError: x is not a tensor, or neither float32 nor float64.
     """
     check_argument(x, torch.float32, torch.float64)
     return apply(asin_kernel, x)
@@ -115,7 +115,7 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     """GELU of each element in its tanh form, as ``torch.nn.GELU(approximate="tanh")``.
 
     Raises:
-        TypeError: x is no tensor, or neither float32 nor float16.
+        TypeError: x is not a tensor, or neither float32 nor float16.
     """
     check_argument(x, torch.float32, torch.float16)
     return apply(gelu_tanh_kernel, x)
@@ -125,7 +125,7 @@ def powi(x: torch.Tensor, p: float) -> torch.Tensor:
     """Each element to the power p, as ``torch.pow``: NaN for negative ones unless p is whole.
 
     Raises:
-        TypeError: x is no tensor, or not float32; p is no number.
+        TypeError: x is not a tensor, or not float32; p is no number.
     """
     check_argument(x, torch.float32)
     if not isinstance(p, (int, float)):
@@ -150,7 +150,7 @@ def check_argument(x: torch.Tensor, *supported: torch.dtype) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not supported.
+        TypeError: x is not a tensor, or its dtype is not supported.
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")

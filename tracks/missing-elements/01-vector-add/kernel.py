@@ -31,29 +31,29 @@ def vector_add_kernel(
     n_elements,
     BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
 ):
-    """out[i] = x[i] + y[i]. One program owns BLOCK_SIZE neighbouring elements.
+    """out[i] = x[i] + y[i]. One program owns BLOCK_SIZE contiguous elements.
 
     Moves 3 * n_elements * itemsize bytes: two loads and one store per element.
     """
-    pid = ...  # TODO 3: which number tells this program from all others? (64 bits, for TODO 4)
+    pid = ...  # TODO 3: which number identifies this program? (64 bits, for TODO 4)
     block_start = ...  # TODO 4: how many elements belong to the programs before this one?
-    lanes = ...  # TODO 5: how are the positions within one tile numbered?
-    offs = ...  # TODO 6: which element of the tensors does each lane own?
-    mask = ...  # TODO 7: which lanes own an element that exists?
+    lanes = ...  # TODO 5: how are the elements of one block numbered?
+    offs = ...  # TODO 6: which tensor index does each element of the block own?
+    mask = ...  # TODO 7: which of these indices exist?
 
-    x = ...  # TODO 8: where do the elements of x lie, and which lanes may look there?
-    y = ...  # TODO 9: where do the elements of y lie, and which lanes may look there?
+    x = ...  # TODO 8: where are the elements of x, and which of them may be read?
+    y = ...  # TODO 9: where are the elements of y, and which of them may be read?
 
     total = ...  # TODO 10: what is the result for one tile?
 
-    ...  # TODO 10: where does it go, and from which lanes?
+    ...  # TODO 10: where does it go, and which elements are stored?
 
 
 def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """x + y element by element, as a new contiguous tensor of their shape, dtype and device.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
         ValueError: the shapes or the devices differ; there is no broadcasting.
     """
     check_arguments(x, y)
@@ -76,7 +76,7 @@ def check_arguments(x: torch.Tensor, y: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
         ValueError: the shapes or the devices differ.
     """
     for name, tensor in (("x", x), ("y", y)):

@@ -23,28 +23,28 @@ def scale_shift_kernel(
     a, b,                      # two numbers
     BLOCK_SIZE: tl.constexpr,  # items per program, a power of two
 ):
-    """out[i] = a * x[i] + b. One program owns BLOCK_SIZE neighbouring items.
+    """out[i] = a * x[i] + b. One program owns BLOCK_SIZE contiguous items.
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per item.
     """
     # Who am I? The same code runs once per program; only this number differs.
     pid = tl.program_id(axis=0).to(tl.int64)
 
-    # Which items are mine? `arange` is a whole tile of numbers, 0 to BLOCK_SIZE - 1, and adding
-    # one number to a tile adds it to every lane.
+    # Which items are mine? `arange` is a whole block of numbers, 0 to BLOCK_SIZE - 1, and adding
+    # one number to a block adds it to every element.
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
 
-    # Which of them exist? A tile of True and False, one per lane.
+    # Which of them exist? A block of True and False, one per element.
     mask = offs < n_elements
 
-    # Pointer + tile of numbers = tile of addresses. Lanes whose mask is False touch no memory; what
-    # they hold afterwards is undefined.
+    # Pointer + block of offsets = block of addresses. Where the mask is False, nothing is read, and
+    # the value is undefined afterwards.
     x = tl.load(x_ptr + offs, mask=mask)
 
-    # Arithmetic works on all lanes at once. `a` and `b` are one number for all of them.
+    # Arithmetic works on all elements at once. `a` and `b` are scalars, the same for all of them.
     result = a * x + b
 
-    # The same mask again, so that undefined lanes never reach memory.
+    # The same mask again, so that undefined values never reach memory.
     tl.store(out_ptr + offs, result, mask=mask)
 
 

@@ -44,8 +44,8 @@ def matmul_kernel(
     It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
     """
     pid = ...  # TODO 3: which number does this program have? The grid has one dimension.
-    num_pid_m = ...  # TODO 4: how many tiles lie below each other?
-    num_pid_n = ...  # TODO 5: how many tiles lie beside each other?
+    num_pid_m = ...  # TODO 4: how many rows of tiles are there?
+    num_pid_n = ...  # TODO 5: how many columns of tiles are there?
     group_tiles = GROUP_M * num_pid_n
     first_pid_m = ...  # TODO 6: in which row of tiles does the group of this program begin?
     group_height = ...  # TODO 6: and how many rows of tiles does that group have?
@@ -69,8 +69,8 @@ def matmul_kernel(
 
     for step in range(steps):
         in_k = ...  # TODO 13: which of its columns of A and rows of B exist?
-        a = ...  # TODO 15: what does this tile of A hold, and what do lanes that do not exist?
-        b = ...  # TODO 17: what does this tile of B hold, and what do lanes that do not exist?
+        a = ...  # TODO 15: what does this tile of A contain, and what does its padding?
+        b = ...  # TODO 17: what does this tile of B contain, and what does its padding?
         acc = ...  # TODO 18: what is the sum now, in full float32 if the inputs are float32?
         a_ptrs = ...  # TODO 14: where does the tile of the next step lie?
         b_ptrs = ...  # TODO 16: and where that of B?
@@ -84,8 +84,8 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is no matrix, the inner sizes differ, or the devices do.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
+        ValueError: an argument is not a matrix, the inner sizes differ, or the devices do.
     """
     check_arguments(a, b)
     M, K = a.shape
@@ -109,8 +109,8 @@ def check_arguments(a: torch.Tensor, b: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is no matrix, the inner sizes differ, or the devices do.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
+        ValueError: an argument is not a matrix, the inner sizes differ, or the devices do.
     """
     supported = (torch.float16, torch.bfloat16, torch.float32)
     for name, tensor in (("a", a), ("b", b)):

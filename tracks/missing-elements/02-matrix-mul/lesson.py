@@ -38,7 +38,7 @@ def vecmat_kernel(
     i = pid // parts
     part = pid % parts
 
-    # What is mine? A row of lanes. The sums begin at zero, one for each lane.
+    # What is mine? A block of columns. The sums begin at zero, one for each column.
     offs_n = part * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_N,), dtype=ACC)
 
@@ -50,14 +50,14 @@ def vecmat_kernel(
         x = tl.load(x_ptrs, mask=offs_k < K, other=0.0)
 
         # A tile of the matrix w[i]. [:, None] makes a column of the numbers k, [None, :] a row of
-        # the numbers n. Where a column and a row meet in a sum, they make a field of addresses:
-        # each k with each n. The same happens where their comparisons meet in a mask.
+        # the numbers n. Adding a column and a row broadcasts them to a block of addresses: each k
+        # with each n. The same happens where their comparisons meet in a mask.
         w_ptrs = w_ptr + i * stride_wb + offs_k[:, None] * stride_wk + offs_n[None, :] * stride_wn
         w_mask = (offs_k[:, None] < K) & (offs_n[None, :] < N)
         w = tl.load(w_ptrs, mask=w_mask, other=0.0)
 
-        # Multiply each row of the tile with its x, then sum over k. Lanes beyond K hold zero in
-        # both factors: a product of zeros changes no sum. Lanes beyond N are never stored.
+        # Multiply each row of the tile with its x, then sum over k. Elements beyond K are zero in
+        # both factors: a product of zeros changes no sum. Those beyond N are never stored.
         products = x[:, None].to(ACC) * w.to(ACC)
         acc += tl.sum(products, axis=0)
 
@@ -82,7 +82,7 @@ def vecmat(x: torch.Tensor, w: torch.Tensor, acc: tl.dtype = tl.float32) -> torc
 @triton.jit
 def show_addresses_kernel(out_ptr, stride_k, stride_n, BLOCK_K: tl.constexpr,
                           BLOCK_N: tl.constexpr):
-    """Store, for each lane of a tile, how many elements behind the first one it would look."""
+    """Store, for each element of a tile, its offset from the first one."""
     offs_k, offs_n = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_N)
     field = offs_k[:, None] * stride_k + offs_n[None, :] * stride_n
     lanes = offs_k[:, None] * BLOCK_N + offs_n[None, :]
@@ -156,7 +156,7 @@ def show_order(rows: int, columns: int, group: int, at_once: int) -> None:
 def count_bytes(side: int, itemsize: int) -> None:
     """Print what square tiles read of two square matrices; nothing here needs a clock."""
     print(f"\n5. {side:,d} x {side:,d} times the same, {itemsize} bytes an element:")
-    print("   tile          bytes asked for    operations per byte")
+    print("   tile          bytes requested            FLOP/B")
     least = 3 * side * side * itemsize
     for tile in (1, 16, 32, 64, 128, 256):
         asked = (2 * side * side * (side // tile) + side * side) * itemsize
@@ -196,11 +196,11 @@ def main() -> None:
     else:
         print("   No time is measured here. The interpreter runs the programs one after the")
         print("   other with NumPy, and its speed says nothing about a GPU. But the last column")
-        print("   of the table says what to expect. A GPU that reads 4,000 GB/s and computes 800")
-        print("   TFLOP/s is kept busy from 200 operations per byte on. What many programs read")
-        print("   at about the same time comes from its L2 cache, which is faster than memory; so")
-        print("   tiles of 128 are enough. A row times a matrix does one operation per byte in")
-        print("   float16, whatever its tiles: there, memory alone decides.")
+        print("   of the table shows what to expect. A GPU that reads 4,000 GB/s and computes 800")
+        print("   TFLOP/s has its ridge point at 200 FLOP/B. What many programs read at about")
+        print("   the same time comes from its L2 cache, which is faster than memory; so tiles of")
+        print("   128 are enough. A row times a matrix has an intensity of 1 FLOP/B in float16,")
+        print("   whatever its tiles: there, memory alone decides.")
 
 
 if __name__ == "__main__":

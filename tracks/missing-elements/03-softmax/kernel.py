@@ -25,7 +25,7 @@ from __future__ import annotations
 #         One is the library of the tensors, one has the decorator and helps with sizes,
 #         one is the language inside kernels.
 
-MAX_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
+MAX_COLUMNS = 65_536  # as float32 they fill the registers of one SM, 256 KiB
 
 
 # TODO 2: what turns the plain Python function below into a kernel for the GPU?
@@ -33,7 +33,7 @@ def softmax_kernel(
     x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
     n_cols,
     stride_x, stride_out,      # elements from one row to the next
-    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
 ):
     """out[m] = exp(x[m] - max(x[m])) / sum(exp(x[m] - max(x[m]))). One program owns row m.
 
@@ -41,10 +41,10 @@ def softmax_kernel(
     """
     row = ...  # TODO 3: which row does this program own? (TODO 4 may pass 2**31)
     row_start = ...  # TODO 4: at which address does that row begin?
-    cols = ...  # TODO 5: how are the lanes of one block numbered?
+    cols = ...  # TODO 5: how are the elements of one block numbered?
     mask = ...  # TODO 6: which of them have a column?
 
-    x = ...  # TODO 7: what do these lanes read, and what do the others hold instead?
+    x = ...  # TODO 7: what do these elements read, and what does the padding contain?
     x = ...  # TODO 8: in which type is the arithmetic done?
 
     row_max = ...  # TODO 9: which number is as large as any in the row?
@@ -53,14 +53,14 @@ def softmax_kernel(
     denominator = ...  # TODO 12: what stands below it?
     y = ...  # TODO 13: what is each column's share?
 
-    ...  # TODO 14: where does it go, in which type, and from which lanes?
+    ...  # TODO 14: where does it go, in which type, and which elements are stored?
 
 
 def softmax(x: torch.Tensor) -> torch.Tensor:
     """Softmax over dim 1 of a matrix, as a new contiguous tensor of its shape, dtype and device.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not supported.
+        TypeError: x is not a tensor, or its dtype is not supported.
         ValueError: x does not have two dimensions, or has more columns than ``MAX_COLUMNS``.
     """
     check_argument(x)
@@ -88,7 +88,7 @@ def check_argument(x: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not supported.
+        TypeError: x is not a tensor, or its dtype is not supported.
         ValueError: x does not have two dimensions, or has more columns than ``MAX_COLUMNS``.
     """
     if not isinstance(x, torch.Tensor):

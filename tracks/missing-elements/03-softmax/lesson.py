@@ -1,4 +1,4 @@
-"""Worked example: log-sum-exp of every row, lane by lane, with and without shift, by the clock."""
+"""Worked example: log-sum-exp of every row, by element, with and without shift, by the clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def logsumexp_kernel(
     x_ptr, out_ptr,            # [n_rows, n_cols] and [n_rows]
     stride_x,                  # elements from one row of x to the next
     n_cols,
-    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
     SHIFT: tl.constexpr,       # False leaves the stable form out, to show what happens then
 ):
     """out[m] = log(sum(exp(x[m]))). One program owns row m and makes one number of it.
@@ -37,11 +37,11 @@ def logsumexp_kernel(
     offs = tl.arange(0, BLOCK_SIZE)
     inside = offs < n_cols
 
-    # A block is a power of two wide and a row need not be. The surplus lanes get a number that
+    # A block is a power of two wide and a row need not be. The padding gets a number that
     # changes no result below: no maximum is smaller than -inf, and exp(-inf) adds 0 to a sum.
     x = tl.load(x_ptr + row * stride_x + offs, mask=inside, other=-float("inf")).to(tl.float32)
 
-    # A reduction makes one number of a block; that number then meets all lanes again.
+    # A reduction returns one scalar per block, which then broadcasts to all elements again.
     # log(sum(exp(x))) and m + log(sum(exp(x - m))) are equal for every m. With the maximum for m,
     # no exponent is above 0, and one of them is 0: the sum lies between 1 and n_cols.
     if SHIFT:
@@ -56,7 +56,7 @@ def logsumexp_kernel(
 
 @triton.jit
 def show_lanes_kernel(x_ptr, lanes_ptr, n_cols, padding, BLOCK_SIZE: tl.constexpr):
-    """Store what every lane holds, padding lanes too: the row as loaded, and exp(x - max)."""
+    """Store every element of a block, padding too: the row as loaded, and exp(x - max)."""
     offs = tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offs, mask=offs < n_cols, other=padding)
     tl.store(lanes_ptr + offs, x)
@@ -76,10 +76,10 @@ def logsumexp(x: torch.Tensor, shift: bool = True) -> torch.Tensor:
 
 
 def show_padding(values: list[float]) -> None:
-    """Print all lanes of one row for two kinds of padding, and the sum that each leads to."""
+    """Print all elements of one row for two kinds of padding, and the sum that each leads to."""
     x = torch.tensor(values, device=DEVICE)
     width = triton.next_power_of_2(len(values))
-    print(f"1. A row of {len(values)} columns in a block of {width} lanes. p marks the padding.")
+    print(f"1. A row of {len(values)} columns in a block of {width}. p marks the padding.")
     right = torch.logsumexp(x, dim=0).item()
     for padding in (-INF, 0.0):
         lanes = torch.empty(2, width, device=DEVICE)
@@ -164,8 +164,8 @@ def main() -> None:
         print("   No time is measured here. The interpreter runs the programs one after the")
         print("   other with NumPy, and its speed says nothing about a GPU. The bytes are the")
         print("   same on both: a GPU that reads 1,000 GB/s needs at least 0.54 ms for the last")
-        print("   line of the table. Padding lanes read nothing, but they take part in the")
-        print("   arithmetic and occupy registers.")
+        print("   line of the table. Padding reads nothing, but it takes part in the")
+        print("   arithmetic and occupies registers.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Layer normalisation over the rows of a matrix: mean 0 and deviation 1, then scale and shift.
+"""Layer normalization over the rows of a matrix: mean 0 and deviation 1, then scale and shift.
 
     out[m, n] = (x[m, n] - mean[m]) * rstd[m] * weight[n] + bias[n]
 
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 # TODO 1: the code below uses the names torch, triton and tl. Which lines make them known?
 
-MAX_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
+MAX_COLUMNS = 65_536  # as float32 they fill the registers of one SM, 256 KiB
 
 
 # TODO 2: what turns the plain Python function below into a kernel for the GPU?
@@ -39,7 +39,7 @@ def layer_norm_kernel(
     n_cols,
     stride_x, stride_out,      # elements from one row to the next
     eps,
-    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
 ):
     """out[m] = (x[m] - mean[m]) * rstd[m] * weight + bias. One program owns row m.
 
@@ -48,22 +48,22 @@ def layer_norm_kernel(
     """
     row = ...  # TODO 3: which row does this program own? (TODO 4 may pass 2**31)
     row_start = ...  # TODO 4: where in memory does that row begin?
-    cols = ...  # TODO 5: how are the lanes of one block numbered?
+    cols = ...  # TODO 5: how are the elements of one block numbered?
     mask = ...  # TODO 6: which of them have a column?
 
-    x = ...  # TODO 7: what do these lanes read, what do the others hold, and in which type?
+    x = ...  # TODO 7: what do these elements read, what is the padding, and in which type?
 
     mean = ...  # TODO 8: what is the mean of the row? (how many numbers does the row have?)
-    centred = ...  # TODO 9: how far is each number from the mean, and what of lanes without one?
+    centred = ...  # TODO 9: how far is each number from the mean, and what is the padding now?
     var = ...  # TODO 10: what is the mean of the squares of these differences?
     rstd = ...  # TODO 11: by what is each difference multiplied? (where does eps stand?)
-    x_hat = ...  # TODO 12: what is the normalised row?
+    x_hat = ...  # TODO 12: what is the normalized row?
 
-    weight = ...  # TODO 13: which weights belong to these lanes?
+    weight = ...  # TODO 13: which weights belong to these elements?
     bias = ...  # TODO 14: which biases?
-    y = ...  # TODO 15: how do the two change the normalised row?
+    y = ...  # TODO 15: how do the two change the normalized row?
 
-    ...  # TODO 16: where does it go, in which type, and from which lanes?
+    ...  # TODO 16: where does it go, in which type, and which elements are stored?
     ...  # TODO 17: where does the mean of this row go?
     ...  # TODO 17: and its reciprocal deviation?
 
@@ -72,7 +72,7 @@ def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5, *,
     return_stats: bool = False,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Normalise each row of x, then scale and shift each column by weight and bias.
+    """Normalize each row of x, then scale and shift each column by weight and bias.
 
     Args:
         x: [R, C] with 1 <= C <= 65 536.
@@ -103,7 +103,7 @@ def layer_norm(
         grid = ...  # TODO 20: how many programs are there, and what kind of object is a grid?
         # As for softmax: a thread should hold neither hundreds of numbers nor a handful.
         num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
-        # With 64 registers a thread, two programs of 16 warps share a multiprocessor's 65 536, and
+        # With 64 registers a thread, two programs of 16 warps share an SM's 65 536 registers, and
         # one loads while the other computes. Wider rows would not fit, narrower ones need no limit.
         maxnreg = 64 if block_size == 16_384 else None
         # The kernel takes six tensors, a width, two strides, eps and a block size, in the order of

@@ -1,4 +1,4 @@
-"""Worked example: the deviation of every row, by lanes, in one pass and in two, by the clock."""
+"""Worked example: the deviation of every row, by element, in one pass and two, by the clock."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def row_std_kernel(
     x_ptr, out_ptr,            # [n_rows, n_cols] and [n_rows]
     stride_x,                  # elements from one row of x to the next
     n_cols, divisor,           # divisor: n_cols, or n_cols - 1 for a sample
-    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
     REPAIR: tl.constexpr,      # False leaves padding as it is after the mean was subtracted
     ONE_PASS: tl.constexpr,    # True takes the mean of squares less the square of the mean
 ):
@@ -33,12 +33,12 @@ def row_std_kernel(
     # Who am I? One program per row, so my number is the number of my row.
     row = tl.program_id(axis=0).to(tl.int64)
 
-    # What is mine? The surplus lanes of the block get 0, which adds nothing to the first sum.
+    # What is mine? The padding of the block gets 0, which adds nothing to the first sum.
     lanes = tl.arange(0, BLOCK_SIZE)
     inside = lanes < n_cols
     values = tl.load(x_ptr + row * stride_x + lanes, mask=inside, other=0.0).to(tl.float32)
 
-    # The first reduction. It divides by the number of columns and not of lanes: the padding adds
+    # The first reduction. It divides by the number of columns, not the block size: the padding adds
     # nothing above the fraction bar and must not count below it.
     average = tl.sum(values, axis=0) / n_cols
 
@@ -57,7 +57,7 @@ def row_std_kernel(
 
 @triton.jit
 def show_lanes_kernel(x_ptr, lanes_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
-    """Store what every lane holds: as loaded, less the mean, and with the padding set to 0 again.
+    """Store every element: as loaded, minus the mean, and with the padding set to 0 again.
     """
     lanes = tl.arange(0, BLOCK_SIZE)
     inside = lanes < n_cols
@@ -88,12 +88,12 @@ def row_std(x: torch.Tensor, correction: int = 0, repair: bool = True,
 
 
 def show_padding(values: list[float]) -> None:
-    """Print all lanes of one row at three moments, and the sum of squares at each of them."""
+    """Print all elements of one row at three moments, and the sum of squares at each of them."""
     x = torch.tensor(values, device=DEVICE)
     width = triton.next_power_of_2(len(values))
     lanes = torch.empty(3, width, device=DEVICE)
     show_lanes_kernel[(1,)](x, lanes, len(values), BLOCK_SIZE=width)
-    print(f"1. A row of {len(values)} columns in a block of {width} lanes. p marks the padding.")
+    print(f"1. A row of {len(values)} columns in a block of {width}. p marks the padding.")
     for name, numbers in zip(("as loaded", "less the mean", "set to 0 again"), lanes.tolist(),
                              strict=True):
         shown = " ".join(f"{number:5.1f}{'p' if lane >= len(values) else ' '}"

@@ -125,7 +125,7 @@ def conv2d(
     if out.numel() == 0:
         return out  # no image: no program, no launch
 
-    # Blocks are powers of two, and `tl.dot` wants at least 16 taps. The more results a program owns,
+    # Blocks are powers of two, `tl.dot` needs at least 16 taps. The more results a program owns,
     # the more often it uses what it loads, but its sums and addresses have to fit the registers of
     # 4 warps: 128 pixels, 64 channels and 32 taps do not. Begin small: to compile far larger tiles
     # takes minutes.
@@ -166,7 +166,7 @@ def check_tensors(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | No
     """Refuse tensors that the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: one is no tensor, or the dtypes are unsupported or differ.
+        TypeError: one is not a tensor, or the dtypes are unsupported or differ.
         ValueError: ranks, channels, the size of the bias or the devices do not fit.
     """
     tensors = {"x": x, "weight": weight} if bias is None else {

@@ -23,7 +23,7 @@ def sliding_mean_kernel(
     n_rows, n, n_out,
     taps, stride, pad,         # width of a window, distance between two, border at both ends
     BLOCK_M: tl.constexpr,     # windows per program, a power of two
-    BLOCK_K: tl.constexpr,     # lanes per window, a power of two >= taps
+    BLOCK_K: tl.constexpr,     # elements per window, a power of two >= taps
 ):
     """out[r, p] = mean over k of x[r, p * stride - pad + k], with 0 for what lies outside the row.
 
@@ -43,12 +43,12 @@ def sliding_mean_kernel(
     begin = place * stride - pad
 
     # What does it cover? A column of beginnings plus a row of steps is a matrix: the column number
-    # of every lane of every window. It is never stored; each program makes its own part of it.
+    # of every element of every window. It is never stored; each program makes its own part of it.
     step = tl.arange(0, BLOCK_K)
     col = begin[:, None] + step[None, :]
 
-    # Which lanes have an element? Those in a window, of a row that exists, not before its begin,
-    # and not behind its end. The border is nothing but lanes without an element, which hold 0.
+    # Which of them exist? Those in a window, of a row that exists, not before its begin, and not
+    # behind its end. The border is nothing but elements that are masked off and replaced by 0.
     inside = (step[None, :] < taps) & (row[:, None] < n_rows) & (col >= 0) & (col < n)
     x = tl.load(x_ptr + row[:, None] * n + col, mask=inside, other=0.0)
 
@@ -62,7 +62,7 @@ def sliding_mean_kernel(
 def show_windows_kernel(
     x_ptr, seen_ptr, n, n_out, taps, stride, pad, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr
 ):
-    """Store what every lane of the matrix of windows holds; NaN stands for lanes masked off."""
+    """Store every element of the matrix of windows; NaN stands for those masked off."""
     number = tl.arange(0, BLOCK_M)
     step = tl.arange(0, BLOCK_K)
     col = (number * stride - pad)[:, None] + step[None, :]
@@ -119,9 +119,9 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
     means = sliding_mean(x[None, :], taps, stride, pad)[0].tolist()
     print(f"\n2. {len(values)} numbers: {' '.join(f'{value:.0f}' for value in values)}. "
           f"Windows of {taps}, {stride} apart, a border of {pad}.")
-    print(f"   A dot is a lane without an element; the matrix is {rows} x {width} in the program, "
+    print(f"   A dot is masked off; the matrix is {rows} x {width} in the program, "
           f"{n_out} x {taps} of it count.")
-    print("   window   begins at   lanes                  mean")
+    print("   window   begins at   elements               mean")
     for number, lanes in enumerate(seen.tolist()):
         shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in lanes)
         mean = f"{means[number]:6.2f}" if number < n_out else "  none"
@@ -212,7 +212,7 @@ def main() -> None:
         print("   No time is measured here. The interpreter runs the programs one after the")
         print("   other with NumPy, and its speed says nothing about a GPU. The loads are the same")
         print("   on both. On a GPU most of the repeated ones are answered by a cache, but each")
-        print("   still takes an instruction, a mask and an address for every lane.")
+        print("   still takes an instruction, a mask and an address for every element.")
 
 
 if __name__ == "__main__":

@@ -38,13 +38,13 @@ def asin_kernel(
     n_elements,
     BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
 ):
-    """out[i] = asin(x[i]). One program owns BLOCK_SIZE neighbouring elements.
+    """out[i] = asin(x[i]). One program owns BLOCK_SIZE contiguous elements.
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per element.
     """
     pid = tl.program_id(axis=0).to(tl.int64)  # the next product may pass 2**31
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = ...  # TODO 2: which lanes own an element that exists?
+    mask = ...  # TODO 2: which of these offsets exist?
 
     x = tl.load(x_ptr + offs, mask=mask)
 
@@ -61,11 +61,11 @@ def gelu_tanh_kernel(
 ):
     """out[i] = x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))) with x = x[i].
 
-    One program owns BLOCK_SIZE neighbouring elements. Moves 2 * n_elements * itemsize bytes.
+    One program owns BLOCK_SIZE contiguous elements. Moves 2 * n_elements * itemsize bytes.
     """
     pid = tl.program_id(axis=0).to(tl.int64)
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = ...  # TODO 2: which lanes own an element that exists?
+    mask = ...  # TODO 2: which of these offsets exist?
 
     x = tl.load(x_ptr + offs, mask=mask)
     x = ...  # TODO 4: which type do the cube and the library need, whatever that of x?
@@ -74,7 +74,7 @@ def gelu_tanh_kernel(
     t = ...  # TODO 6: which function gives the hyperbolic tangent?
     y = 0.5 * x * (1.0 + t)
 
-    ...  # TODO 7: where does it go, in which type, and from which lanes?
+    ...  # TODO 7: where does it go, in which type, and which elements are stored?
 
 
 @triton.jit
@@ -84,13 +84,13 @@ def powi_kernel(
     p,                         # the exponent, a float
     BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
 ):
-    """out[i] = x[i]**p. One program owns BLOCK_SIZE neighbouring elements.
+    """out[i] = x[i]**p. One program owns BLOCK_SIZE contiguous elements.
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per element.
     """
     pid = tl.program_id(axis=0).to(tl.int64)
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = ...  # TODO 2: which lanes own an element that exists?
+    mask = ...  # TODO 2: which of these offsets exist?
 
     x = tl.load(x_ptr + offs, mask=mask)
 
@@ -103,7 +103,7 @@ def asin(x: torch.Tensor) -> torch.Tensor:
     """The arc sine of each element in radians, NaN outside [-1, 1].
 
     Raises:
-        TypeError: x is no tensor, or neither float32 nor float64.
+        TypeError: x is not a tensor, or neither float32 nor float64.
     """
     check_argument(x, torch.float32, torch.float64)
     return apply(asin_kernel, x)
@@ -113,7 +113,7 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     """GELU of each element in its tanh form, as ``torch.nn.GELU(approximate="tanh")``.
 
     Raises:
-        TypeError: x is no tensor, or neither float32 nor float16.
+        TypeError: x is not a tensor, or neither float32 nor float16.
     """
     check_argument(x, torch.float32, torch.float16)
     return apply(gelu_tanh_kernel, x)
@@ -123,7 +123,7 @@ def powi(x: torch.Tensor, p: float) -> torch.Tensor:
     """Each element to the power p, as ``torch.pow``: NaN for negative ones unless p is whole.
 
     Raises:
-        TypeError: x is no tensor, or not float32; p is no number.
+        TypeError: x is not a tensor, or not float32; p is no number.
     """
     check_argument(x, torch.float32)
     if not isinstance(p, (int, float)):
@@ -148,7 +148,7 @@ def check_argument(x: torch.Tensor, *supported: torch.dtype) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not supported.
+        TypeError: x is not a tensor, or its dtype is not supported.
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")

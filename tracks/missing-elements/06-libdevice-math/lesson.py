@@ -35,8 +35,8 @@ def erfc_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     inside = offs < n_elements
 
-    # A library function takes float32 or float64. A float16 has to be widened before it is handed
-    # over; to widen to float64 would choose the function for doubles, which a GPU computes slowly.
+    # A library function takes float32 or float64. A float16 has to be converted before it is handed
+    # over; float64 would select the function for doubles, which a GPU computes slowly.
     x = tl.load(x_ptr + offs, mask=inside)
     if x.dtype == tl.float16:
         x = x.to(tl.float32)
@@ -130,7 +130,7 @@ def main() -> None:
     else:
         print("   No time is measured here: the interpreter's speed says nothing about a GPU. An")
         print("   H100 moves 3,350 GB/s and needs at least 0.32 ms for the float32 line. Its 132")
-        print("   multiprocessors do 128 instructions each, 1.98 billion times a second: there is")
+        print("   SMs issue 128 instructions each, 1.98 billion times a second: there is")
         print("   time for 80 instructions an element before memory is not the limit any more.")
 
 
