@@ -113,6 +113,9 @@ class Unstored(FindingData, frozen=True):
 class Fault(FindingData, frozen=True):
     """A fault, a place or a pattern of values: ``messages`` has a sentence for each ``kind``.
 
+    So is a circumstance of a finding, whose words are put around the sentence; it never crosses
+    processes, and its figures may be faults too.
+
     Args:
         figures: by the names that the sentence has for them; ``text`` is text of others.
     """
@@ -180,16 +183,6 @@ class WrongValues(FindingData, frozen=True):
         return self.region is not None and self.region.kind == "after program 0"
 
 
-class Circumstance(msgspec.Struct, frozen=True):
-    """Where or how a finding was made; ``kind`` chooses the words that are put around it."""
-
-    kind: str
-    figures: Mapping[str, Any] = {}
-
-    def __hash__(self) -> int:
-        return hash(self.kind)  # a mapping has no hash
-
-
 Data = MemoryAccess | Unstored | WrongValues | Fault | str
 _DATA: Any = Data
 
@@ -213,7 +206,7 @@ Sign = Mapping[str, Any]
 RELATIONS = frozenset(("contains", "equal", "ends", "field", "max", "min", "not", "pattern"))
 
 
-def matches(data: Data, circumstances: Sequence[Circumstance], sign: Sign) -> bool:
+def matches(data: Data, circumstances: Sequence[Fault], sign: Sign) -> bool:
     """Whether a finding has the sign of a mistake: a table from fields to what they have to be.
 
     A value is compared, a list gives values of which one has to fit, and a table relates:
@@ -231,9 +224,9 @@ def matches(data: Data, circumstances: Sequence[Circumstance], sign: Sign) -> bo
     return all(fits(name, wanted) for name, wanted in sign.items())
 
 
-def text_of(data: Data, circumstances: Sequence[Circumstance] = ()) -> str:
+def text_of(data: Data, circumstances: Sequence[Fault] = ()) -> str:
     """The text of others in a finding: of a suite, a compiler, Python or a library."""
-    quoted = [data, *(one.figures["refusal"] for one in circumstances if "refusal" in one.figures)]
+    quoted: list[Any] = [data, *(one.value("refusal") or "" for one in circumstances)]
     return " ".join(str(text) for one in quoted if (text := value_of(one, "text")))
 
 

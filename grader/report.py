@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from grader.finding import Circumstance, Data, Sign, data_from_json, matches, text_of
+from grader.finding import Data, Fault, Sign, data_from_json, matches, text_of
 
 
 class Verdict(enum.StrEnum):
@@ -70,7 +70,7 @@ class Finding:
     next_step: str = ""
     todos: tuple[int, ...] = ()
     function: str = ""
-    circumstances: tuple[Circumstance, ...] = ()
+    circumstances: tuple[Fault, ...] = ()
 
     @property
     def seen(self) -> str:
@@ -86,7 +86,7 @@ class Finding:
 
     def within(self, kind: str, **figures: Any) -> Finding:
         """The finding with one more circumstance around it."""
-        return replace(self, circumstances=(*self.circumstances, Circumstance(kind, figures)))
+        return replace(self, circumstances=(*self.circumstances, Fault(kind, figures)))
 
     def has(self, sign: Sign) -> bool:
         """Whether it has the sign of a mistake."""
@@ -110,6 +110,14 @@ class Finding:
             ValueError: the data are of no family.
         """
         return cls(item["code"], data_from_json(item["data"]), item["line"])
+
+
+class Refusal(Exception):
+    """Something cannot go on; findings say why, and the first one's sentence is the message."""
+
+    def __init__(self, *findings: Finding) -> None:
+        super().__init__(findings[0].seen)
+        self.finding, self.findings = findings[0], findings
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-NOT_WRITTEN = "This part is not written yet."
-ONLY_HERE = "The processor runs programs in turn and rounds every operation by itself; the " \
-            "kernel depends on something that Triton leaves open."
-NOTHING_TO_DO = "Nothing has to be computed for tensors without elements, so nothing is launched."
 _PLAIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*[,;.]?")  # a word of English, and no name of code
 _GROUPED = re.compile(r"(?<=\d)[,_'\u2009\u202f ](?=\d{3}(?!\d))")
 
@@ -58,13 +54,3 @@ def program_number(index: int, grid: tuple[int, int, int]) -> str:
 def mentions(message: str, word: str) -> bool:
     """Whether a message holds a word; digits of its numbers may stand in groups of three."""
     return word in message or word in _GROUPED.sub("", message)
-
-
-def not_found(error: KeyError) -> str:
-    """A look-up that failed; in Triton most are for a function by the types of its arguments."""
-    key = error.args[0] if error.args else ""
-    parts = list(key) if isinstance(key, Iterable) and not isinstance(key, str) else []
-    if parts and all(hasattr(part, "name") for part in parts):  # types of Triton
-        types = ", ".join(repr(part).rpartition(".")[2] for part in parts)
-        return f"the function that is called here has no version for {types}"
-    return f"the compiler looked up {error} and found nothing"

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from grader.diagnosis import messages
+
 ROOT = Path(__file__).parent.parent
 # From the lowest to the highest: a layer imports from itself and from those before it.
 LAYERS = (
@@ -133,6 +135,42 @@ def test_locals_and_parameters_name_what_they_hold():
                  and node.id in words) or (isinstance(node, ast.arg) and node.arg in words)]
 
     assert vague == []
+
+
+# Sentences of their own have the table of codes, what is no finding of a grade (isolation,
+# attacks, `doctor`, `bench`), the vocabulary of authors, and a word that the worker prints.
+WITH_SENTENCES = (
+    "grader.diagnosis.messages", "grader.diagnosis.codes", "grader.sandbox", "grader.attacks",
+    "grader.selfcheck", "grader.bench", "grader.suite", "grader.worker.fake_driver")
+
+
+def literals(tree: ast.AST) -> list[str]:
+    """Strings outside docstrings and exceptions; a placeholder of an f-string is `0`."""
+    match tree:
+        case ast.Raise() | ast.Assert() | ast.Expr(ast.Constant()) | ast.Call(
+                ast.Attribute(attr="__init__")):
+            return []
+        case ast.JoinedStr(parts):
+            return ["".join(part.value if isinstance(part, ast.Constant) else "0"
+                            for part in parts)]
+        case ast.Constant(str(text)):
+            return [text]
+    return [text for node in ast.iter_child_nodes(tree) for text in literals(node)]
+
+
+@pytest.mark.parametrize("module", [name for name in SOURCES if name.startswith("grader.")
+                                    and not name.startswith(WITH_SENTENCES)])
+def test_only_messages_make_sentences(module):
+    tree = ast.parse(SOURCES[module].read_text())
+    data = [argument for call in ast.walk(tree) if isinstance(call, ast.Call)
+            and ast.unparse(call.func).split(".")[-1] in ("fault", "Finding", "within")
+            for argument in (*call.args[1:], *call.keywords)]
+
+    sentences = [text for text in literals(tree) if re.fullmatch(r"[A-Z`0](\S* ){3,}.*\.", text)]
+    figures = [text for argument in data for text in literals(argument)
+               if re.search(r"[a-z] [a-z]+ [a-z]", text) and text not in messages._FAULTS]
+
+    assert (sentences, figures) == ([], [])
 
 
 def test_the_top_level_holds_nothing_else():

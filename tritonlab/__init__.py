@@ -1,7 +1,5 @@
 """The course for learners, authors and teachers: commands, progress, pages."""
 
-from __future__ import annotations
-
 from tritonlab.version import __version__
 
 # Not from typing: Ctrl-C during its import would come before `interrupts.install`.
@@ -12,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "run_public_cases"]
 
 
-def run_public_cases(path: str) -> NoReturn:
+def run_public_cases(path: str) -> "NoReturn":
     """Grades the public cases of the exercise at ``path``, prints the report and exits.
 
     The last lines of every exercise call it, for ``python kernel.py``. Nothing is recorded;

@@ -1,7 +1,5 @@
 """Entry point of `python -m tritonlab` and the command `tritonlab`."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import signal

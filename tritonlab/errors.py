@@ -1,7 +1,5 @@
 """Errors that users see: a sentence, the next step and a stable exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os
@@ -19,11 +17,12 @@ class TritonlabError(Exception):
     """An error for users: what happened and where, then the next step."""
 
     exit_code = EXIT_USAGE
+    usual_step = ""  # unless another one is given
 
     def __init__(self, message: str, next_step: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.next_step = next_step
+        self.next_step = next_step or self.usual_step
 
     def __str__(self) -> str:
         return f"{self.message} {self.next_step}".strip()
@@ -49,6 +48,7 @@ class BadCourse(TritonlabError):
     """A file of the course itself is missing or malformed."""
 
     exit_code = EXIT_GRADER_BROKE
+    usual_step = "Install tritonlab again."
 
 
 class NotSaved(TritonlabError):
@@ -61,6 +61,7 @@ class CannotGrade(TritonlabError):
     """The grader does not start on this machine, so the kernel has no verdict."""
 
     exit_code = EXIT_GRADER_BROKE
+    usual_step = "`tritonlab doctor` looks for the cause."
 
 
 class Interrupted(TritonlabError):

@@ -4,8 +4,6 @@ Unlike Triton's own interpreter it rounds bfloat16 as a GPU does, and a launch t
 outside its tensors fails the test in which it happens. Everything runs on the CPU.
 """
 
-from __future__ import annotations
-
 import os
 
 # Before torch and Triton are imported: kernels are compiled functions, which the plugin runs, and

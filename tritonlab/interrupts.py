@@ -1,7 +1,5 @@
 """SIGINT: ends the program at once, also where Python would lose the exception."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -4,10 +4,9 @@ Ordinary permissions leave all decoys open, so that only the sandbox stands befo
 of an attack counts only if it contains a secret that it was not given.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
+import re
 import secrets
 import signal
 import socket
@@ -129,9 +128,10 @@ class RunningAttack:
 Judgement = Callable[[Scene, RunningAttack], str]  # the evidence of success; empty without
 
 
-def when(holds: Callable[[Scene, RunningAttack], bool], text: str) -> Judgement:
-    """A judgement that finds the evidence ``text`` where something holds."""
-    return lambda target, attempt: text if holds(target, attempt) else ""
+def when(evidence: Callable[[Scene, RunningAttack], object], text: str) -> Judgement:
+    """A judgement that finds ``text`` where there is evidence, which has a place in it or not."""
+    return lambda target, attempt: \
+        text.format(proof) if (proof := evidence(target, attempt)) else ""
 
 
 printed_secret = when(lambda target, attempt: target.secret in attempt.printed(),
@@ -147,20 +147,26 @@ raised = when(lambda _, attempt: any(
     line.startswith("Max core file size") and line.split()[4] != "0"
     for line in _proc(attempt.pid, "limits")), "a limit was raised")
 outlived = when(lambda _, attempt: _killed(attempt.pid), "the process was still running")
-
-
-def listed(target: Scene, attempt: RunningAttack) -> str:
-    lines = [line for line in attempt.printed().splitlines()
-             if not line.startswith(REFUSED)]  # whose reasons repeat names that it was given
-    return "the name of a hidden file came back" if target.hidden.name in "\n".join(lines) else ""
+listed = when(lambda target, attempt: any(
+    target.hidden.name in line for line in attempt.printed().splitlines()
+    if not line.startswith(REFUSED)),  # whose reasons repeat names that it was given
+    "the name of a hidden file came back")
+bombed = when(lambda _, attempt: (count := len([*processes.descendants(attempt.pid)])) >= BOMB
+              and count, "{} processes were running")
+survived = when(lambda _, attempt: next(
+    (pid for pid in re.findall(r"\bdaemon=(\d+)", attempt.printed()) if _killed(int(pid))), ""),
+    "process {} was still running")
+held = when(lambda _, attempt: (kib := _status(attempt.pid, "VmHWM")) * 1024 >= MEMORY
+            and kib / 1e6, "{:.1f} GB were held")
+flooded = when(lambda _, attempt: (kept := len(attempt.printed())) > MOST_OUTPUT and kept / 1e6,
+               "{:.0f} MB of output were kept")
+threaded = when(lambda _, attempt: (count := _status(attempt.pid, "Threads")) > 1 and count,
+                "{} threads were running")
 
 
 def exists(name: str) -> Judgement:
-    def look(target: Scene, attempt: RunningAttack) -> str:
-        path: Path = getattr(target, name)
-        return f"{path.parent} was written to" if path.exists() else ""
-
-    return look
+    return when(lambda target, _: (path := getattr(target, name)).exists() and path.parent,
+                "{} was written to")
 
 
 def connected(target: Scene, attempt: RunningAttack) -> str:
@@ -176,17 +182,6 @@ def executed(target: Scene, attempt: RunningAttack) -> str:
     running = any(_proc(pid, "comm") == ["sleep"]
                   for pid in (attempt.pid, *processes.descendants(attempt.pid)))
     return "another program was running" if running else ""
-
-
-def bombed(target: Scene, attempt: RunningAttack) -> str:
-    count = len(list(processes.descendants(attempt.pid)))
-    return f"{count} processes were running" if count >= BOMB else ""
-
-
-def survived(target: Scene, attempt: RunningAttack) -> str:
-    daemons = [int(word.removeprefix("daemon=")) for word in attempt.printed().split()
-               if word.startswith("daemon=")]
-    return next((f"process {pid} was still running" for pid in daemons if _killed(pid)), "")
 
 
 def _killed(pid: int) -> bool:
@@ -212,21 +207,10 @@ def stored(target: Scene, attempt: RunningAttack) -> str:
     return f"{len(sizes)} files were written" if len(sizes) >= MANY_FILES else ""
 
 
-def held(target: Scene, attempt: RunningAttack) -> str:
-    most = sum(int(line.split()[1]) for line in _proc(attempt.pid, "status")
-               if line.startswith("VmHWM:"))  # KiB
-    return f"{most / 1e6:.1f} GB were held" if most * 1024 >= MEMORY else ""
-
-
-def flooded(target: Scene, attempt: RunningAttack) -> str:
-    kept = len(attempt.printed())
-    return f"{kept / 1e6:.0f} MB of output were kept" if kept > MOST_OUTPUT else ""
-
-
-def threaded(target: Scene, attempt: RunningAttack) -> str:
-    [count] = [int(line.split()[1]) for line in _proc(attempt.pid, "status")
-               if line.startswith("Threads:")] or [0]
-    return f"{count} threads were running" if count > 1 else ""
+def _status(pid: int, name: str) -> int:
+    """A number in the status of a process, sizes in KiB; 0 if that has ended."""
+    return sum(int(line.split()[1]) for line in _proc(pid, "status")
+               if line.startswith(f"{name}:"))
 
 
 def _proc(pid: int, name: str) -> list[str]:

@@ -1,7 +1,5 @@
 """Bench: times functions on inputs of growing size, on a GPU or as predicted for one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -11,18 +9,8 @@ from typing import Any
 
 import torch
 
-from grader.bench.benchmark import (
-    COMPILED,
-    REFERENCE,
-    TORCH,
-    YOURS,
-    Benchmark,
-    Chart,
-    Contender,
-    Roof,
-    Speed,
-    Without,
-)
+from grader.bench import benchmark
+from grader.bench.benchmark import YOURS, Benchmark, Chart, Contender, Roof, Speed, Without
 from grader.bench.torch_baselines import Peers
 from grader.diagnosis.explain import explain_findings
 from grader.engine.compiler.targets import Target
@@ -193,7 +181,7 @@ def bench(kernel: Path, suite: Suite, clock: Clock, *, sandbox: Sandbox,
     parts = [part for part in benched(suite) if function in ("", part.entry)]
     files = {} if refused else {YOURS: submitted}
     if solution is not None:
-        files[REFERENCE] = source.read(solution, suite.files, suite.kernel_file)
+        files[benchmark.REFERENCE] = source.read(solution, suite.files, suite.kernel_file)
     with ExitStack() as resources:
         contexts = {
             who: resources.enter_context(Context(file, suite, sandbox, effort="uncompiled"))
@@ -220,14 +208,14 @@ def _charted(suite: Suite, part: Suite, contexts: Mapping[str, Context], clock: 
     needed = {size: part.cost(*inputs) for size, inputs in outlines.items()}
     roof = clock.roof(measurement.units_of(outlines[max(plan.sizes)], part.tolerance))
     times: dict[str, dict[int, Speed | Without]] = {
-        who: {} for who in (YOURS, REFERENCE, TORCH, COMPILED)}
+        who: {} for who in (YOURS, benchmark.REFERENCE, benchmark.TORCH, benchmark.COMPILED)}
     for size in plan.sizes:
         name, inputs = f"bench/{part.entry}/{size}", plan.inputs(size)
         timing = {who: partial(_kernels, part, ctx, clock, name, inputs)
                   for who, ctx in contexts.items() if not wrong.get(who)}
         if clock.measured:  # without a GPU, torch's kernels and their times are unknown
-            timing |= {who: partial(clock.peer, part, size, compiled=who == COMPILED)
-                       for who in (TORCH, COMPILED)}
+            timing |= {who: partial(clock.peer, part, size, compiled=who == benchmark.COMPILED)
+                       for who in (benchmark.TORCH, benchmark.COMPILED)}
         for who, time in timing.items():
             tell(f"{part.entry}, {size:,} {plan.axis}: {who}")
             times[who][size] = time()

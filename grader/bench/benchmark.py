@@ -1,10 +1,11 @@
 """A benchmark: times of functions on inputs of growing size, measured or predicted."""
 
-from __future__ import annotations
-
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from grader.engine.gpu.measurement import Units
 from grader.report import EXIT_FAILED, EXIT_PASSED, CaseResult, Finding
@@ -12,6 +13,11 @@ from grader.suite import Cost
 
 SCHEMA = 1
 YOURS, REFERENCE, TORCH, COMPILED = "yours", "reference", "PyTorch", "torch.compile"
+# What a file may hold that a benchmark is read from.
+_Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
+_Size = Annotated[int, Meta(gt=0)]
+_Text = Annotated[str, Meta(max_length=200, pattern="^[^$]*$")]  # $ would begin a formula
+_Who = Annotated[str, Meta(pattern=r"\A(yours|reference|PyTorch|torch\.compile)\Z")]
 
 
 @dataclass(frozen=True)
@@ -20,8 +26,8 @@ class Roof:
 
     device: str
     measured: bool
-    copy: float
-    peak: float
+    copy: _Positive
+    peak: _Positive
     units: Units
 
     def bound(self, needed: Cost) -> Literal["copy", "matmul"]:
@@ -37,9 +43,9 @@ class Roof:
 class Speed:
     """One time in seconds, with the 20th and the 80th percentile; a prediction has no repeats."""
 
-    seconds: float
-    low: float
-    high: float
+    seconds: _Positive
+    low: _Positive
+    high: _Positive
     repeats: int = 0
     note: str = ""  # such as that the GPU was held back
 
@@ -56,7 +62,7 @@ class Without:
 class Contender:
     """One contender: its times by size, and the reasons where it has none."""
 
-    who: str
+    who: _Who
     speeds: Mapping[int, Speed] = field(default_factory=dict)
     without: Mapping[int, Without] = field(default_factory=dict)
     wrong: CaseResult | None = None  # of the case that it fails: then nothing of it is timed
@@ -72,12 +78,12 @@ class Contender:
 class Chart:
     """One function: all contenders over its sizes, below the roof of the device."""
 
-    function: str
-    axis: str
-    at: str
-    peer_name: str
+    function: _Text
+    axis: _Text
+    at: _Text
+    peer_name: _Text
     roof: Roof
-    needed: Mapping[int, Cost]  # of each size
+    needed: Mapping[_Size, Cost]  # of each size
     contenders: tuple[Contender, ...]
 
     @property
@@ -135,15 +141,9 @@ class Benchmark:
         Times in seconds, rates per second. Predictions say ``measured: false``.
         """
         return {
-            "schema": SCHEMA,
-            "suite": self.suite,
-            "source_sha256": self.source_sha256,
-            "measured": self.measured,
-            "not_measured": self.why,
-            "device": self.device,
-            "of": dict(self.of),
-            "versions": dict(self.versions),
-            "exit_code": self.exit_code,
+            "schema": SCHEMA, "suite": self.suite, "source_sha256": self.source_sha256,
+            "measured": self.measured, "not_measured": self.why, "device": self.device,
+            "of": dict(self.of), "versions": dict(self.versions), "exit_code": self.exit_code,
             "findings": [finding.to_dict() for finding in self.findings],
             "functions": [_chart(chart) for chart in self.charts],
         }

@@ -4,8 +4,6 @@
 asked for is a size of one function of that suite, run by torch as it is or compiled.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -82,7 +80,6 @@ class Peers(AbstractContextManager["Peers"]):
         return replies.readline()  # the process writes a whole line at once
 
 
-# ---------------------------------------------------------------------------------------------
 # The other side
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
+from grader.finding import Fault, Figure, fault
 from grader.recording.model import dtype_name
-from grader.text import joined
 
 LEAST = 2  # cases on either side; one case alone differs from others in everything
 FEW = 8  # cases of either side whose numbers are looked at first
@@ -73,30 +73,25 @@ def values_of(inputs: Sequence[Any]) -> Values | None:
     return Values(float(finite.min()), float(finite.max()), len(finite) == len(numbers))
 
 
-# Of cases: where the question applies, the property, and what cases with and without it are.
-_PROPERTIES: tuple[tuple[_Property, _Property, str, str], ...] = (
-    (lambda case: True, lambda case: case.contiguous, "with contiguous inputs",
-     "with views that have gaps or another order of strides"),
-    (lambda case: case.programs, lambda case: case.programs == 1, "that one program does",
-     "that take several programs"),
-    # by the block of each case's own launch
-    (lambda case: case.block, lambda case: case.elements % case.block == 0,
-     "whose elements fill whole blocks", "whose last block is not full"),
-    (lambda case: case.block, lambda case: case.width % case.block == 0,
-     "whose rows fill whole blocks", "whose rows leave a part of a block over"),
-    (lambda case: True, lambda case: case.width & (case.width - 1) == 0,
-     "whose last dimension is a power of two", "whose last dimension is no power of two"),
+# What a case can have; None where the question does not apply to it. The sizes of blocks are those
+# of each case's own launch.
+_PROPERTIES: tuple[tuple[str, _Property], ...] = (
+    ("contiguous", lambda case: case.contiguous),
+    ("one program", lambda case: case.programs == 1 if case.programs else None),
+    ("whole blocks", lambda case: case.elements % case.block == 0 if case.block else None),
+    ("whole rows", lambda case: case.width % case.block == 0 if case.block else None),
+    ("power of two", lambda case: case.width & (case.width - 1) == 0),
 )
-_VALUE_PROPERTIES: tuple[tuple[_Property, str, str], ...] = (
-    (lambda case: case.finite, "with finite numbers only", "with NaN or infinities"),
-    (lambda case: case.largest < 0, "with negative numbers only", "with other numbers too"),
-    (lambda case: case.smallest < 0, "with negative numbers", "without any"),
+_VALUE_PROPERTIES: tuple[tuple[str, _Property], ...] = (
+    ("finite", lambda case: case.finite),
+    ("all negative", lambda case: case.largest < 0),
+    ("negative", lambda case: case.smallest < 0),
 )
 
 
 def separation(failed: Sequence[Traits], passed: Sequence[Traits],
-               values: Callable[[Traits], Values | None] = lambda case: None) -> str:
-    """Returns what separates all failing cases from all passing ones; empty where nothing does.
+               values: Callable[[Traits], Values | None] = lambda case: None) -> Fault | None:
+    """Returns what separates all failing cases from all passing ones; None where nothing does.
 
     Args:
         failed: all value cases that failed.
@@ -104,87 +99,65 @@ def separation(failed: Sequence[Traits], passed: Sequence[Traits],
         values: looks at the numbers of a case; called only where its form explains nothing.
     """
     if min(len(failed), len(passed)) < LEAST:
-        return ""
+        return None
     if not any(case.elements for case in failed):
-        return _sides(failed, passed, lambda case: case.elements == 0, "without elements",
-                      "with elements")
+        return _by_property([("filled", lambda case: case.elements > 0)], failed, passed)
     failed, passed = ([case for case in side if case.elements] for side in (failed, passed))
     if min(len(failed), len(passed)) < LEAST:
-        return ""  # that a case without elements passes says nothing
-    if words := _by_form(failed, passed):
-        return words
+        return None  # that a case without elements passes says nothing
+    if contrast := _by_form(failed, passed):
+        return contrast
     sides = [sorted(side, key=lambda case: case.elements) for side in (failed, passed)]
     for count in (FEW, None):  # what separates all separates the smallest, which are drawn sooner
         bad, good = ([values(case) for case in side[:count]] for side in sides)
         if None in bad or None in good:
-            return ""  # a case without finite numbers has no range
-        words = _by_values([v for v in bad if v], [v for v in good if v])
-        if not words:
+            return None  # a case without finite numbers has no range
+        contrast = _by_property(_VALUE_PROPERTIES, bad, good) or _by_size(
+            "magnitude", bad, good, lambda case: max(abs(case.smallest), abs(case.largest)), CLEAR)
+        if not contrast:
             break
-    return words
+    return contrast
 
 
-def _by_form(failed: Sequence[Traits], passed: Sequence[Traits]) -> str:
+def _by_form(failed: Sequence[Traits], passed: Sequence[Traits]) -> Fault | None:
     """What dtypes, layouts, blocks and sizes separate."""
-    cases = (*failed, *passed)
-    bad, good = {case.dtype for case in failed}, {case.dtype for case in passed}
+    bad, good = ({case.dtype for case in side} for side in (failed, passed))
     if not bad & good:
         shapes = {case.shape for case in passed}
-        again = "the same shapes" if all(case.shape in shapes for case in failed) else \
-            f"all {len(passed)} others"
-        return f"All {len(failed)} cases in {joined(sorted(bad))} fail; {again} pass in " \
-               f"{joined(sorted(good))}."
-    for applies, has, words, other in _PROPERTIES:
-        if all(map(applies, cases)) and (sentence := _sides(failed, passed, has, words, other)):
-            return sentence
-    if all(len(case.shape) > 1 for case in cases) and (sentence := _by_size(
-            failed, passed, lambda case: case.width, "whose last dimension is")):
-        return sentence
-    if sentence := _by_size(failed, passed, lambda case: case.elements,
-                         "whose number of elements is"):
-        return sentence
+        return _contrast("dtype", failed, passed, bad=tuple(sorted(bad)), good=tuple(sorted(good)),
+                         same_shapes=all(case.shape in shapes for case in failed))
+    if contrast := _by_property(_PROPERTIES, failed, passed):
+        return contrast
+    if all(len(case.shape) > 1 for case in (*failed, *passed)) and (contrast := _by_size(
+            "width", failed, passed, lambda case: case.width)):
+        return contrast
+    if contrast := _by_size("elements", failed, passed, lambda case: case.elements):
+        return contrast
     ranks = [{len(case.shape) for case in side} for side in (failed, passed)]
-    return "" if ranks[0] & ranks[1] else _contrast(failed, passed, *(
-        f"in {joined(sorted(map(str, side)))} dimension{'' if side == {1} else 's'}"
-        for side in ranks))
+    return None if ranks[0] & ranks[1] else _contrast("rank", failed, passed, bad=tuple(
+        sorted(ranks[0])), good=tuple(sorted(ranks[1])))
 
 
-def _sides(failed: Sequence[Any], passed: Sequence[Any], has: Callable[[Any], bool],
-           words: str, other: str) -> str:
-    """``words`` and ``other`` say with which property cases are, and without it."""
-    if all(map(has, failed)) and not any(map(has, passed)):
-        return _contrast(failed, passed, words, other)
-    if all(map(has, passed)) and not any(map(has, failed)):
-        return _contrast(failed, passed, other, words)
-    return ""
+def _by_property(properties: Sequence[tuple[str, _Property]], failed: Sequence[Any],
+                 passed: Sequence[Any]) -> Fault | None:
+    """The first property that all cases of one side have, and none of the other."""
+    for name, has in properties:
+        bad, good = ({has(case) for case in side} for side in (failed, passed))
+        if not bad & good and bad | good == {True, False}:
+            return _contrast(name, failed, passed, inverse=bad == {False})
+    return None
 
 
-def _contrast(failed: Sequence[Any], passed: Sequence[Any], bad: str, good: str) -> str:
-    return f"All {len(failed)} cases {bad} fail; all {len(passed)} {good} pass."
+def _by_size(name: str, failed: Sequence[Any], passed: Sequence[Any],
+             size: Callable[[Any], float], clear: float = 1.0) -> Fault | None:
+    """A number that is larger, so many times, on one side."""
+    bad, good = ([size(case) for case in side] for side in (failed, passed))
+    if min(bad) > clear * max(good):
+        return _contrast(name, failed, passed, bad=min(bad), good=max(good))
+    if clear * max(bad) < min(good):
+        return _contrast(name, failed, passed, bad=max(bad), good=min(good), inverse=True)
+    return None
 
 
-def _by_size(failed: Sequence[Traits], passed: Sequence[Traits],
-             size: Callable[[Traits], int], words: str) -> str:
-    bad, good = [size(case) for case in failed], [size(case) for case in passed]
-    if min(bad) > max(good):
-        return _contrast(failed, passed, f"{words} {min(bad):,} or more",
-                         f"where it is {max(good):,} or less")
-    if max(bad) < min(good):
-        return _contrast(failed, passed, f"{words} {max(bad):,} or less",
-                         f"where it is {min(good):,} or more")
-    return ""
-
-
-def _by_values(failed: Sequence[Values], passed: Sequence[Values]) -> str:
-    for has, words, other in _VALUE_PROPERTIES:
-        if sentence := _sides(failed, passed, has, words, other):
-            return sentence
-    bad, good = ([max(abs(case.smallest), abs(case.largest)) for case in side]
-                 for side in (failed, passed))
-    if min(bad) > CLEAR * max(good):
-        return _contrast(failed, passed, f"with numbers as large as {min(bad):.3g}",
-                         f"whose numbers stay within {max(good):.3g}")
-    if CLEAR * max(bad) < min(good):
-        return _contrast(failed, passed, f"whose numbers stay within {max(bad):.3g}",
-                         f"with numbers as large as {min(good):.3g}")
-    return ""
+def _contrast(trait: str, failed: Sequence[Any], passed: Sequence[Any], **more: Figure) -> Fault:
+    return fault("contrast", trait=trait, failed=len(failed), passed=len(passed), **more)

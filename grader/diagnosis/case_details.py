@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 import torch
 
+from grader.diagnosis import messages
 from grader.diagnosis.difference import Difference, as_tuple, in_reals
-from grader.diagnosis.messages import element
 from grader.diagnosis.wrong_value_patterns import likeness, of_inputs, stand_ins
 from grader.diagnosis.wrong_value_regions import place, tiling_of
 from grader.finding import Fault, MemoryAccess, fault
@@ -110,7 +110,8 @@ class Notes:
 
     def recorded(self, recording: Recording) -> None:
         launches = recording.launches
-        more = [f"and {len(launches) - LAUNCHES} more"] if len(launches) > LAUNCHES else []
+        more = [messages.words("more launches", count=len(launches) - LAUNCHES)] \
+            if len(launches) > LAUNCHES else []
         self.details = replace(
             self.details, launches=(*map(_launch, launches[:LAUNCHES]), *more))
 
@@ -118,7 +119,7 @@ class Notes:
         wrong, result, reference = difference.tensors
         places = [tuple(map(int, index)) for index in wrong.nonzero()[:FIRST]]
         self.details = replace(self.details, elements=tuple(
-            (element(at, True) if difference.of_parts else f"[{', '.join(map(str, at))}]",
+            (messages.element(at, True) if difference.of_parts else f"[{', '.join(map(str, at))}]",
              _number(result[at]), _number(reference[at]))
             for at in places))
 
@@ -126,31 +127,22 @@ class Notes:
 def _value(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         offset = int(value.storage_offset())
-        return _tensor(dtype_name(value), value.shape, value.stride(), offset)
+        return messages.tensor(dtype_name(value), value.shape, value.stride(), offset)
     if isinstance(value, SparseTensor):
-        there = "the first and the last elements are there" if value.windows else "without values"
-        return f"{_value(value.like)}, {there}"
+        return messages.words("sparse tensor" if value.windows else "tensor without values",
+                     tensor=_value(value.like))
     text = repr(value)
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-
-
-def _tensor(dtype: str, shape: Sequence[int], stride: Sequence[int], offset: int) -> str:
-    size = " x ".join(f"{side:,}" for side in shape) or "a single number"
-    many = "s" if len(stride) > 1 else ""
-    strides = f", stride{many} {', '.join(f'{step:,}' for step in stride)}" if len(stride) else ""
-    begin = f", from element {offset:,} of its memory on" if offset else ""
-    return f"{dtype}, {size}{strides}{begin}"
 
 
 def _launch(launch: Launch) -> str:
     sizes = list(launch.grid)
     while len(sizes) > 1 and sizes[-1] == 1:
         sizes.pop()
-    line = f", line {launch.line}" if launch.line else ""
     arguments = [f"{name} = {_argument(value)}" for name, value in launch.arguments.items()]
     options = [f"{name} = {value}" for name, value in launch.options.items() if value is not None]
-    return (f"{launch.kernel}[{', '.join(map(str, sizes))}]{line}: "
-            f"{'; '.join([*arguments, *options])}")
+    return messages.words("launch", kernel=launch.kernel, grid=tuple(sizes), line=launch.line,
+                 arguments=(*arguments, *options))
 
 
 def _argument(argument: Argument) -> str:
@@ -159,7 +151,8 @@ def _argument(argument: Argument) -> str:
         case "tensor":
             return _view(value)
         case "descriptor":
-            return f"descriptor of {_view(value.base)}, block {value.block_shape}"
+            return messages.words("block of a descriptor", tensor=_view(value.base),
+                         block=value.block_shape)
         case "tuple":
             return f"({', '.join(map(_argument, value))})"
         case "none":
@@ -168,7 +161,7 @@ def _argument(argument: Argument) -> str:
 
 
 def _view(view: View) -> str:
-    return _tensor(view.dtype, view.shape, view.stride, view.offset)
+    return messages.tensor(view.dtype, view.shape, view.stride, view.offset)
 
 
 def _number(value: torch.Tensor) -> str:

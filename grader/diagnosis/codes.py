@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from grader.diagnosis import messages
 from grader.diagnosis.todo_pointers import agrees, places_of
 from grader.finding import Sign
 from grader.report import Finding
 from grader.submission.dataflow import has_mask
 from grader.suite import Mutant
-from grader.text import NOT_WRITTEN, ONLY_HERE, joined, ranges
 
 # code -> what it usually means, in words that hold for every module; nothing where none do. One
 # failure is shown at a time, the first in the order of this table. Within memory, a store outside a
@@ -165,7 +165,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         answered: it is about what host code answers.
     """
     closer = closer_meaning(finding)
-    mutants = () if finding.means in (NOT_WRITTEN, ONLY_HERE) else mutants
+    mutants = () if finding.means in (messages.NOT_WRITTEN, messages.ONLY_HERE) else mutants
     agreeing = [mutant for mutant in mutants if mutant.sign] if closer else mutants
     agreeing = [mutant for mutant in agreeing if agrees(mutant, finding, todos, text)]
     likely = known_mistake(finding, agreeing, failed, passed)
@@ -177,28 +177,17 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
     numbers, further = (finding.todos, ()) if finding.todos else \
         places_of(finding, todos, text, entry, likely, possible, signed, roots)
-    places = [f"line {finding.line}{f' of {file}' if file else ''}"] if finding.line else []
-    if numbers:
-        words = ranges(numbers) if len(numbers) > 3 else joined(map(str, numbers), "or")
-        places.append(f"{marker} {words}")
-    if further:
-        places.append(f"or else {ranges(further)}")
-    where = ", ".join(places)
     return replace(
-        finding.within("sentence"), means=means,
-        where=where[:1].upper() + where[1:], todos=(*numbers, *further),
-        next_step=_next_step(finding, numbers),
-    )
+        finding.within("sentence"), means=means, todos=(*numbers, *further),
+        where=messages.where(finding.line, file, marker, numbers, further),
+        next_step=messages.next_step(finding.code, finding.data, numbers))
 
 
 def _of_mask(finding: Finding, text: str) -> str:
     """Meaning of an access outside a tensor, by whether its call has a mask; empty if unknown."""
     access = {"M01": "load", "M02": "store"}.get(finding.code)
     masked = has_mask(text, finding.line) if access and finding.line else None
-    if masked is None:
-        return ""
-    why = "its mask is true for them" if masked else f"the {access} has no mask"
-    return f"Some indices of the {access} reach past the tensor, and {why}."
+    return messages.strayed(access, masked) if access and masked is not None else ""
 
 
 def closer_meaning(finding: Finding) -> str:
@@ -246,24 +235,3 @@ def _possible(mutant: Mutant, finding: Finding, failed: frozenset[str],
     """Whether nothing that was seen speaks against this mistake."""
     return (finding.has(mutant.sign)
             and failed.isdisjoint(mutant.right) and passed.isdisjoint(mutant.wrong))
-
-
-def _next_step(finding: Finding, todos: Sequence[int]) -> str:
-    code = finding.code
-    if code == "M09" and finding.has({"kind": "no barrier"}):
-        return ("Keep the value in a variable instead of loading it, or let all threads wait "
-                "between store and load: `tl.debug_barrier()`.")
-    if code == "P01":
-        if not todos:
-            return "Replace each `...`, then run `tritonlab grade` again."
-        return f"Fill in TODO {todos[0]} first; `tritonlab hint --todo {todos[0]}` helps."
-    if code == "P02":
-        return "Repair it, then run `tritonlab grade` again."
-    if todos:
-        return f"`tritonlab hint --todo {todos[0]}` leads on."
-    if code == "T02":
-        return ("Let each access take at least 32 bytes that are contiguous, such as 8 columns of "
-                "float32 in one step of a loop, then run `tritonlab grade` again.")
-    if code == "T07":
-        return "`tritonlab inspect` tells what each line moves, and which defects it knows."
-    return "Change it, then run `tritonlab grade` again."

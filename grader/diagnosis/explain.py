@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from grader.diagnosis import codes
-from grader.finding import value_of
+from grader.finding import Fault, value_of
 from grader.report import CaseResult, Finding, Verdict
 from grader.submission import dataflow, source
 from grader.submission.todo_regions import IMPORTED, Places
@@ -21,7 +21,7 @@ _UNDEFINED = re.compile(r"[`'](\w+)[`'] is not defined")
 
 def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
               names: Sequence[str] = (), seed: str = "",
-              separated: str = "",
+              separated: Fault | None = None,
               witnesses: Sequence[CaseResult] = ()) -> tuple[CaseResult, ...]:
     """The results with their findings put in words, told apart by which cases failed together.
 
@@ -59,7 +59,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
                 worded = in_words(replace(finding, todos=(near,)))
             findings.append(replace(worded, function=case.about) if case else worded)
         if result is first and separated and findings:
-            findings[0] = findings[0].within("contrast", text=separated)
+            findings[0] = findings[0].within("contrast", contrast=separated)
         again = result.verdict is Verdict.FAILED and seed and result.name in names
         return replace(result, findings=tuple(findings),
                        replay=replay_options(result.name, names, seed) if again else result.replay)

@@ -8,18 +8,24 @@ from string import Formatter
 from typing import Any
 
 from grader.finding import (
-    Circumstance,
     Data,
     Fault,
     Figure,
     MemoryAccess,
     Unstored,
     WrongValues,
+    value_of,
 )
 from grader.text import joined, program, program_number, ranges, sentence
 
-# -- memory ----------------------------------------------------------------------------------------
+_Form = str | Callable[..., str]  # of a sentence: with places for its figures, or a function
 
+
+def _filled(form: _Form, figures: Mapping[str, Any]) -> str:
+    return form.format(**figures) if isinstance(form, str) else form(**figures)
+
+
+# -- memory ----------------------------------------------------------------------------------------
 
 _ACCESSES = {
     "past": "{who} {accessed} past the end of {tensor} (first index {index} of {n_elements})",
@@ -239,14 +245,14 @@ _FUNCTIONS = {
     "square": "the square of", "reciprocal": "the reciprocal of",
     "reciprocal square": "the reciprocal of the square of",
 }
-_PATTERNS: dict[str, str | Callable[..., str]] = {
+_PATTERNS: dict[str, _Form] = {
     "nan": "{subject} is NaN",
     "value": "{subject} is {name}",
     "clamp": lambda name, side, **_:
         f"every {'negative number' if (side, name) == ('below', '0') else f'number {side} {name}'} "
         f"became {name}",
     "formula": "{subject} is {name}",
-    "input": "{subject} is {name}",
+    "input": "{subject} is that of `{name}`",
     "function": lambda subject, function:
         f"{subject} is {_FUNCTIONS[function]} the expected one",
     "sign lost": "every negative number lost its sign",
@@ -278,8 +284,7 @@ def pattern(it: Fault) -> str:
     figures: dict[str, Any] = dict(it.figures)
     figures["subject"] = "every element" if figures.pop("every", False) else \
         "each of these elements"
-    form = _PATTERNS[it.kind]
-    words = form.format(**figures) if isinstance(form, str) else form(**figures)
+    words = _filled(_PATTERNS[it.kind], figures)
     return f"{words[:1].upper()}{words[1:]}."
 
 
@@ -291,6 +296,21 @@ def _times(factor: float, whole: int, part: int) -> str:
 
 def _between(low: float, high: float) -> str:
     return f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"between {low:.3g} and {high:.3g}"
+
+
+def not_found(error: KeyError) -> str:
+    """A look-up that failed; in Triton most are for a function by the types of its arguments."""
+    key = error.args[0] if error.args else ""
+    parts = list(key) if isinstance(key, Iterable) and not isinstance(key, str) else []
+    if parts and all(hasattr(part, "name") for part in parts):  # types of Triton
+        types = ", ".join(repr(part).rpartition(".")[2] for part in parts)
+        return f"the function that is called here has no version for {types}"
+    return f"the compiler looked up {error} and found nothing"
+
+
+def result_of(entry: str, names: Sequence[str]) -> str:
+    """The name of a formula: the function's result for other arguments."""
+    return f"what {entry}({', '.join(names)}) gives"
 
 
 # -- faults ----------------------------------------------------------------------------------------
@@ -469,7 +489,7 @@ _NAMES: dict[str, str] = {
     "of a GPU": "which tells something of the GPU that runs the kernel, and there is none",
     "assembly": "which puts assembly into the kernel; what is written in Triton is judged here",
 }
-_CONSTRUCTS = {
+CONSTRUCTS = {
     "Import": "an import", "ImportFrom": "an import", "Lambda": "a lambda",
     "ListComp": "a comprehension", "SetComp": "a comprehension", "DictComp": "a comprehension",
     "GeneratorExp": "a comprehension", "Try": "`try`", "TryStar": "`try`", "With": "`with`",
@@ -481,7 +501,46 @@ _CONSTRUCTS = {
     "Set": "a dictionary or set",
 }
 
-_FAULTS: dict[str, str | Callable[..., str]] = {
+# Of cases: what those with a property are, and those without it.
+_TRAITS = {
+    "filled": ("with elements", "without elements"),
+    "contiguous": ("with contiguous inputs",
+                   "with views that have gaps or another order of strides"),
+    "one program": ("that one program does", "that take several programs"),
+    "whole blocks": ("whose elements fill whole blocks", "whose last block is not full"),
+    "whole rows": ("whose rows fill whole blocks", "whose rows leave a part of a block over"),
+    "power of two": ("whose last dimension is a power of two",
+                     "whose last dimension is no power of two"),
+    "finite": ("with finite numbers only", "with NaN or infinities"),
+    "all negative": ("with negative numbers only", "with other numbers too"),
+    "negative": ("with negative numbers", "without any"),
+    "magnitude": ("with numbers as large as {:.3g}", "whose numbers stay within {:.3g}"),
+    "width": ("whose last dimension is {:,} or more", "whose last dimension is {:,} or less"),
+    "elements": ("whose number of elements is {:,} or more",
+                 "whose number of elements is {:,} or less"),
+}
+
+
+def _contrast(trait: str, failed: int, passed: int, bad: Any = 0, good: Any = 0,
+              inverse: bool = False, same_shapes: bool = False) -> str:
+    """What failing cases have and passing ones lack; ``inverse``: what they lack."""
+    if trait == "dtype":
+        others = "the same shapes" if same_shapes else f"all {passed} others"
+        return f"All {failed} cases in {joined(bad)} fail; {others} pass in {joined(good)}."
+    if trait == "rank":
+        one, other = (f"in {joined(map(str, side))} dimension{'' if side == (1,) else 's'}"
+                      for side in (bad, good))
+    else:
+        one, other = (words.format(number) for words, number in zip(
+            _TRAITS[trait][::-1 if inverse else 1], (bad, good), strict=True))
+    if trait in ("width", "elements"):
+        other = f"where it is{other.partition(' is')[2]}"
+    return f"All {failed} cases {one} fail; all {passed} {other} pass."
+
+
+_FAULTS: dict[str, _Form] = {
+    "contrast": _contrast,
+
     # engine
     "stopped": "`{kernel}`: {text}",
     "assertion": lambda kernel, text:
@@ -495,6 +554,16 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     "modified beside": "{count} elements beside those of an input that is changed in place were "
                        "stored too: its view leaves them out. The first lies {distance} elements "
                        "{side} the view's first",
+    "compiler's assertion": "the compiler has {code}",
+    "Triton's assertion": "Triton's `{code}` does not hold",
+    "of triton": "`triton.{name}` is for host code; in a kernel it is `tl.{name}`",
+    "assigned elsewhere": "`{name}` is not defined here: what only one branch of an `if` on a "
+                          "runtime value, or only the body of a loop, assigns ends with it; assign "
+                          "it before",
+    "programs wait": "The programs of `{kernel}` wait for each other, so a few of them cannot run "
+                     "alone.",
+    "long program": "A single program of `{kernel}` takes too long to follow at this size.",
+
     # kernels in the text of a file
     "extraction": "Taking the kernels from the file raised {exception}: {text}",
     "decorator": "Kernel `{kernel}` is decorated with `{code}`, which the grader does not know.",
@@ -511,7 +580,11 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     "star parameters": "Kernel `{kernel}` takes `*` or `**` parameters.",
     "item assignment": "Line {line} assigns to `{code}`; a block cannot be changed in place.",
     "construct": lambda line, construct:
-        f"Line {line} uses {_CONSTRUCTS[construct]}, which a kernel cannot use.",
+        f"Line {line} uses {CONSTRUCTS[construct]}, which a kernel cannot use.",
+
+    "joined comparison": lambda line, joined, others:
+        f"`&` and `|` bind closer than comparisons do: line {line} compares `{joined}` with "
+        f"{_code(others)}.",
 
     # files
     "no file": "There is no file {name}.",
@@ -688,6 +761,7 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
         f"{task} took {n_bytes / 1e9:.1f} GB of memory; the limit is {most / 1e9:.1f} GB"),
     "too much memory": lambda task: sentence(f"{task} used too much memory"),
     "ended": lambda task, text: sentence(f"the process ended while {task} ran: it {text}"),
+    "not tried": "It was not tried: the trees before it took {seconds:.0f} s.",
     "no reply": lambda task, text: sentence(
         f"The process that ran {task} answered with something that is no reply: {text}"),
     "no account": lambda text, done="":
@@ -746,6 +820,19 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
     "illegal access": lambda text: sentence(
         f"the GPU stopped a kernel that reached memory of no tensor ({text})"),
     "stopped by GPU": lambda text: sentence(f"the GPU stopped a kernel: {text}"),
+    "impossible time": lambda ms, gpu, n_bytes=0, operations=0:
+        f"{f'{ms:.3g} ms' if ms >= 1 else f'{ms * 1e3:.3g} us'} is less than a {gpu} needs for "
+        + (f"{n_bytes:,} bytes" if n_bytes else f"{operations:,} operations")
+        + ": the work was not done while the clock ran.",
+
+    # what a case was made of
+    "sparse tensor": "{tensor}, the first and the last elements are there",
+    "tensor without values": "{tensor}, without values",
+    "block of a descriptor": "descriptor of {tensor}, block {block}",
+    "launch": lambda kernel, grid, arguments, line=0:
+        f"{kernel}[{', '.join(map(str, grid))}]{f', line {line}' if line else ''}: "
+        f"{'; '.join(arguments)}",
+    "more launches": "and {count} more",
     # costs: what was measured, beside the limit of a case
     "bytes": _bytes,
     "operations": lambda measured, least, ratio, limit:
@@ -785,12 +872,112 @@ _FAULTS: dict[str, str | Callable[..., str]] = {
 }
 
 
+def words(kind: str, **figures: Figure) -> str:
+    """The sentence of a fault of this kind."""
+    return _fault(Fault(kind, figures))
+
+
 def _fault(it: Fault) -> str:
     figures: dict[str, Any] = it.figures
     if it.kind in _NAMES:
         return _name(_NAMES[it.kind], **figures)
-    form = _FAULTS[it.kind]
-    return form.format(**figures) if isinstance(form, str) else form(**figures)
+    return _filled(_FAULTS[it.kind], figures)
+
+
+# -- performance defects ---------------------------------------------------------------------------
+
+_POOR = "{n_bytes:,} bytes of `{tensor}` are {done} in {sectors:,} sectors of 32 bytes: " \
+        "{used:.0%} of what moves is used"
+# By name: what was observed, and what to try.
+_DEFECTS: dict[str, tuple[_Form, _Form]] = {
+    "launch-bound": (
+        lambda launches, begin, work:
+            f"{'the launch takes' if launches == 1 else f'{launches} launches take'} about "
+            f"{begin:.1f} µs to begin, and {'its' if launches == 1 else 'their'} work "
+            f"{work:.1f} µs",
+        lambda launches, **_: "Do the work in one launch." if launches > 1 else
+            "A launch costs more than this work: give it more, or record several into a CUDA "
+            "graph."),
+    "too few programs": (
+        lambda programs, multiprocessors:
+            f"{programs} program{'s' * (programs > 1)} for {multiprocessors} multiprocessors: the "
+            "rest of the GPU has nothing to do",
+        "Cut the work into more programs, also along the axis that is reduced."),
+    "wave tail": (
+        "{programs} programs on {multiprocessors} multiprocessors need {turns} turns, and in the "
+        "last one {last:.0%} of them work",
+        "Choose tiles so that programs are a multiple of the multiprocessors or just under it, "
+        "split K, or let each program take several tiles."),
+    "tiny programs": (
+        "{programs:,} programs move {n_bytes:,.0f} bytes each: starting them takes {times:.1f} "
+        "times as long as the memory needs",
+        "Give each program more: a larger block, or several rows."),
+    "idle lanes": (
+        lambda threads, elements:
+            f"{threads} threads share {elements:.0f} element{'s' * (elements >= 1.5)} at a time: "
+            "most of them have none",
+        "Use fewer warps (num_warps), or a larger block."),
+    "contended atomics": (
+        "{operations:,} atomic operations meet on one element, one after the other: about "
+        "{ms:.2f} ms",
+        "Add up in the program first, so that one operation stands for many, or spread them over "
+        "several elements and add those in a second step."),
+    "unfused launches": (
+        "{launches} launches hand {n_bytes:,} bytes to one another through memory",
+        "Do these steps in one kernel: what one step makes stays in registers for the next."),
+    "uncoalesced access": (
+        _POOR,
+        "Neighbouring lanes go wherever the indices say; sort the indices, or fetch whole rows for "
+        "each."),
+    "strided access": (
+        _POOR,
+        "Let neighbouring lanes take neighbouring elements in memory; where rows meet columns, "
+        "move a tile and transpose it in the program."),
+    "data read again": (
+        lambda n_bytes, needed, tensor, lines:
+            f"{n_bytes:,} bytes or more come from memory, where {needed:,} would do: `{tensor}` is "
+            f"read{f' at {lines} lines,' if lines > 1 else ''} again after it has left the caches",
+        "Keep what was read in registers, or do the work in one pass, as with a running maximum "
+        "and sum."),
+    "register spills": (
+        "`{kernel}` keeps {n_bytes} bytes of each thread in memory, since its values do not fit "
+        "{registers} registers with {warps} warps",
+        "Spread a block over more warps (num_warps), or make it smaller and loop."),
+    "no tensor cores": (
+        "tl.dot is computed by ordinary multiply-adds, not by tensor cores",
+        "Use fp16 or bf16 operands, or allow tf32 (input_precision) where its precision is "
+        "enough."),
+    "small tiles": (
+        lambda reuse=None:
+            "tl.dot is computed by mma.sync: tiles under 64 rows, or fewer than 4 warps, do not "
+            "reach the fast tensor-core instructions of this GPU" if reuse is None else
+            f"Each element that is loaded takes part in {reuse:.0f} multiplications; L2 cannot "
+            "feed the tensor cores at this rate",
+        "Use larger tiles, such as 128 x 128 with 4 or 8 warps."),
+    "narrow async copies": (
+        "An operand of tl.dot is copied to shared memory in pieces of {n_bytes} bytes "
+        "({instructions} instructions) instead of 16",
+        "Store the operand so that neighbours along K lie side by side, or load it through a "
+        "descriptor."),
+    "no pipelining": (
+        lambda in_flight=0.0, needed=0.0: "The loop is not pipelined: " + (
+            f"each round of the loop waits for its loads, {in_flight / 1024:.0f} KiB for each "
+            f"multiprocessor, where {needed / 1024:.0f} KiB have to be on their way" if needed else
+            "tl.dot waits for its operands in every round of the loop"),
+        lambda needed=0.0, **_: "Write the loop as tl.range(..., num_stages=3), take larger "
+            "blocks, or launch more programs for each multiprocessor." if needed else
+            "Give the launch num_stages=3 or more."),
+    "scalar access": (
+        "`{tensor}` is {done} {n_bytes} bytes at a time by each thread, where {possible} would do",
+        "Start at an address that is a multiple of 16 bytes, and keep sizes and strides multiples "
+        "of 16 elements; while memory is the bound it costs little."),
+}
+
+
+def defect(name: str, figures: Mapping[str, Any]) -> tuple[str, str]:
+    """What was observed of a performance defect, and what to try."""
+    observation, advice = _DEFECTS[name]
+    return _filled(observation, figures), _filled(advice, figures)
 
 
 # -- circumstances ---------------------------------------------------------------------------------
@@ -806,40 +993,111 @@ def _others(count: int) -> str:
     return f" and {count} other{'' if count == 1 else 's'}" if count else ""
 
 
-def _on_gpu(words: str, it: Mapping[str, Any]) -> str:
-    differ = ""
-    if it["passes"]:
-        differ = " All of them pass on the processor." if it["others"] else \
-            " It passes on the processor."
-    return _first_line(words, f"Seen on the {it['gpu']} in the case '{it['case']}'"
-                              f"{_others(it['others'])}.{differ}")
+def _on_gpu(words: str, gpu: str, case: str, others: int, passes: bool) -> str:
+    differ = f" {'All of them pass' if others else 'It passes'} on the processor." if passes else ""
+    return _first_line(words, f"Seen on the {gpu} in the case '{case}'{_others(others)}.{differ}")
 
 
-_CIRCUMSTANCES: dict[str, Callable[[str, Mapping[str, Any]], str]] = {
-    "sentence": lambda words, it: sentence(words),
-    "file": lambda words, it: f"{it['name']}: {words}",
-    "size": lambda words, it: f"At {it['size']}: {words}",
-    "configuration": lambda words, it: f"With configuration {it['number']} of {it['count']}: "
-                                       f"{words}",
-    "trials": lambda words, it: f"In the first call, after {it['count']} trials of its autotuner "
-                                f"on the caller's tensors: {words}",
-    "timed": lambda words, it: f"{sentence(words)} Seen in a run that was timed.",
-    "on the GPU": _on_gpu,
-    "compiled": lambda words, it: _first_line(
-        words, f"Seen in the case '{it['case']}'{_others(it['others'])}."),
-    "refused too": lambda words, it: f"{sentence(words)} {text(it['refusal'])}",
-    "crash": lambda words, it: (
-        f"Triton's compiler crashed on {_code(it['kernels'], ' or ')}, for the {it['target']}: "
-        f"{words} The launch would end any program in the same way."),
-    "differing": lambda words, it: f"{words} {region(it['region'], ('differs', 'differ'))}",
-    "contrast": lambda words, it: _first_line(words, it["text"]),
-    "reason": lambda words, it: f"{sentence(words)} {it['text']}".strip(),
-    "right in float32": lambda words, it: (
-        f"{words} The same values are right in float32 and wrong in {it['dtype']}."),
-    "right in few bits": lambda words, it: (
-        f"{words} Where all factors are 1, -1 or 0, so that the same sums take few bits, they are "
-        "right."),
+# Why a failure shows on a GPU alone.
+_EFFECTS = {
+    "": "",
+    "other compiler": "The compiler for this GPU refuses what others compile.",
+    "shared memory": "This GPU has less shared memory than the one that launches were compiled "
+                     "for.",
+    "TF32": "Tensor cores of the GPU round float32 operands to TF32.",
+    "any order": "On a GPU programs run at the same time and in any order.",
+    "flushed": "Instructions of the GPU flush numbers below the normal range to zero.",
+    "fused": "The GPU fuses products with sums and approximates exp, division and square roots, "
+             "which the processor rounds one by one.",
 }
+_CIRCUMSTANCES: dict[str, _Form] = {
+    "sentence": lambda words: sentence(words),
+    "file": "{name}: {words}",
+    "size": lambda words, size, drawn="":
+        f"At {size}{f' (the smallest found; drawn: {drawn})' if drawn else ''}: {words}",
+    "configuration": "With configuration {number} of {count}: {words}",
+    "trials": "In the first call, after {count} trials of its autotuner on the caller's tensors: "
+              "{words}",
+    "timed": lambda words: f"{sentence(words)} Seen in a run that was timed.",
+    "on the GPU": _on_gpu,
+    "compiled": lambda words, case, others: _first_line(
+        words, f"Seen in the case '{case}'{_others(others)}."),
+    "refused too": lambda words, refusal: f"{sentence(words)} {text(refusal)}",
+    "crash": lambda words, kernels, target:
+        f"Triton's compiler crashed on {_code(kernels, ' or ')}, for the {target}: {words} The "
+        "launch would end any program in the same way.",
+    "differing": lambda words, **it: f"{words} {region(it['region'], ('differs', 'differ'))}",
+    "contrast": lambda words, contrast: _first_line(words, text(contrast)),
+    "reason": lambda words, effect: f"{sentence(words)} {_EFFECTS[effect]}".strip(),
+    "right in float32": "{words} The same values are right in float32 and wrong in {dtype}.",
+    "right in few bits": "{words} Where all factors are 1, -1 or 0, so that the same sums take few "
+                         "bits, they are right.",
+}
+
+# -- what a finding means --------------------------------------------------------------------------
+
+NOT_WRITTEN = "This part is not written yet."
+ONLY_HERE = "The processor runs programs in turn and rounds every operation by itself; the " \
+            "kernel depends on something that Triton leaves open."
+NOTHING_TO_DO = "Nothing has to be computed for tensors without elements, so nothing is launched."
+PLAIN_VALUES = "What host code answers has to be None, numbers, texts, or tuples, lists, dicts " \
+               "and dataclasses of these."
+TOO_MANY_OPERATIONS = \
+    "The compiler writes out every operation of a thread: with large blocks on few warps, or " \
+    "loops that are unrolled, there are too many of them. Larger `num_warps`, smaller blocks or " \
+    "loops that are not unrolled make fewer."
+
+
+def strayed(access: str, masked: bool) -> str:
+    """The meaning of a load or store outside a tensor, by whether it has a mask."""
+    why = "its mask is true for them" if masked else f"the {access} has no mask"
+    return f"Some indices of the {access} reach past the tensor, and {why}."
+
+
+def where(line: int | None, file: str, marker: str, todos: Sequence[int],
+          further: Sequence[int]) -> str:
+    """Where to look: a line of the file, places of the exercise, and other places."""
+    places = [f"line {line}{f' of {file}' if file else ''}"] if line else []
+    if todos:
+        numbers = ranges(todos) if len(todos) > 3 else joined(map(str, todos), "or")
+        places.append(f"{marker} {numbers}")
+    if further:
+        places.append(f"or else {ranges(further)}")
+    words = ", ".join(places)
+    return words[:1].upper() + words[1:]
+
+
+_NEXT_STEPS = {
+    "P02": "Repair it, then run `tritonlab grade` again.",
+    "T02": "Let each access take at least 32 bytes that are contiguous, such as 8 columns of "
+           "float32 in one step of a loop, then run `tritonlab grade` again.",
+    "T07": "`tritonlab inspect` tells what each line moves, and which defects it knows.",
+}
+
+
+def next_step(code: str, data: Data, todos: Sequence[int]) -> str:
+    """What to do about a finding that has these places."""
+    if code == "M09" and value_of(data, "kind") == "no barrier":
+        return "Keep the value in a variable instead of loading it, or let all threads wait " \
+               "between store and load: `tl.debug_barrier()`."
+    if code == "P01":
+        return f"Fill in TODO {todos[0]} first; `tritonlab hint --todo {todos[0]}` helps." \
+            if todos else "Replace each `...`, then run `tritonlab grade` again."
+    if todos and code != "P02":
+        return f"`tritonlab hint --todo {todos[0]}` leads on."
+    return _NEXT_STEPS.get(code, "Change it, then run `tritonlab grade` again.")
+
+
+# -- what a case was made of -----------------------------------------------------------------------
+
+
+def tensor(dtype: str, shape: Sequence[int], stride: Sequence[int], offset: int) -> str:
+    size = " x ".join(f"{side:,}" for side in shape) or "a single number"
+    many = "s" if len(stride) > 1 else ""
+    strides = f", stride{many} {', '.join(f'{step:,}' for step in stride)}" if len(stride) else ""
+    begin = f", from element {offset:,} of its memory on" if offset else ""
+    return f"{dtype}, {size}{strides}{begin}"
+
 
 _FAMILIES: dict[type, Callable[[Any], str]] = {
     MemoryAccess: _memory_access,
@@ -858,9 +1116,9 @@ def fields() -> set[str]:
     return names
 
 
-def text(data: Data, circumstances: Sequence[Circumstance] = ()) -> str:
+def text(data: Data, circumstances: Sequence[Fault] = ()) -> str:
     """The data in words, with the circumstances around them."""
     words = data if isinstance(data, str) else _FAMILIES[type(data)](data)
     for one in circumstances:
-        words = _CIRCUMSTANCES[one.kind](words, one.figures)
+        words = _filled(_CIRCUMSTANCES[one.kind], {"words": words, **one.figures})
     return words

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Literal
+from typing import Any, Literal
 
+from grader.diagnosis import messages
 from grader.engine.compiler.targets import WARP, Target
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import SECTOR, Survey, Traffic
@@ -18,13 +19,18 @@ from grader.recording.launch_stats import SECTOR, Survey, Traffic
 LEAST_LAUNCH = 0.1  # of a call's time; launches that take less are not looked at
 # What moves less than this share of a launch's sectors does not decide how fast it is.
 SHARE = 0.2
+DONE = {"load": "read", "store": "written"}
 MMA_SHARE = 0.62  # of wgmma's rate that mma.sync reaches on the same GPU
+
+
+Weight = Literal["defect", "hint"]
 
 
 @dataclass(frozen=True)
 class Defect:
     """A defect by name. ``code`` is that of the diagnosis: T01 to T04 and T06.
 
+    ``seen`` and ``advice`` are those of ``messages.defect``.
     ``weight``: a "hint" says what could be better and may cost nothing as things are.
     """
 
@@ -33,7 +39,12 @@ class Defect:
     line: int | None
     seen: str
     advice: str
-    weight: Literal["defect", "hint"] = "defect"
+    weight: Weight = "defect"
+
+
+def _defect(name: str, code: str, line: int | None, weight: Weight = "defect",
+            **figures: Any) -> Defect:
+    return Defect(name, code, line, *messages.defect(name, figures), weight)
 
 
 @dataclass(frozen=True)
@@ -184,15 +195,8 @@ def _launch_bound(launches: Sequence[LaunchCost]) -> list[Defect]:
     overhead = len(launches) * target.launch_seconds
     if work >= overhead / 2:
         return []
-    begin, rest = f"{overhead * 1e6:.1f} µs to begin", f"{work * 1e6:.1f} µs"
-    if len(launches) > 1:
-        return [Defect("launch-bound", "T03", None,
-                       f"{len(launches)} launches take about {begin}, and their work {rest}",
-                       "Do the work in one launch.")]
-    return [Defect("launch-bound", "T03", None,
-                   f"the launch takes about {begin}, and its work {rest}",
-                   "A launch costs more than this work: give it more, or record several into a "
-                   "CUDA graph.", "hint")]
+    return [_defect("launch-bound", "T03", None, "defect" if len(launches) > 1 else "hint",
+                    launches=len(launches), begin=overhead * 1e6, work=work * 1e6)]
 
 
 def _programs(launch: LaunchCost) -> Iterator[Defect]:
@@ -200,28 +204,18 @@ def _programs(launch: LaunchCost) -> Iterator[Defect]:
     if not launch.large:
         return
     if programs <= FEW_PROGRAMS * target.multiprocessors:
-        yield Defect(
-            "too few programs", "T03", None,
-            f"{programs} program{'s' * (programs > 1)} for {target.multiprocessors} "
-            f"multiprocessors: the rest of the GPU has nothing to do",
-            "Cut the work into more programs, also along the axis that is reduced.")
+        yield _defect("too few programs", "T03", None, programs=programs,
+                      multiprocessors=target.multiprocessors)
     waves = programs / target.multiprocessors
     alone = launch.bound_by_products or binary.occupancy.programs == 1
     if waves > 1 and alone and waves / ceil(waves) < TAIL:
-        yield Defect(
-            "wave tail", "T03", None,
-            f"{programs} programs on {target.multiprocessors} multiprocessors need {ceil(waves)} "
-            f"turns, and in the last one {waves - ceil(waves) + 1:.0%} of them work",
-            "Choose tiles so that programs are a multiple of the multiprocessors or just under "
-            "it, split K, or let each program take several tiles.")
+        yield _defect("wave tail", "T03", None, programs=programs, turns=ceil(waves),
+                      multiprocessors=target.multiprocessors, last=waves - ceil(waves) + 1)
     # where L2 takes longer, programs start while others wait for it
     if launch.starting > max(launch.work, launch.caches, 3 * target.launch_seconds):
         each = (launch.survey.loaded.low + launch.survey.stored.low) / programs
-        yield Defect(
-            "tiny programs", "T03", None,
-            f"{programs:,} programs move {each:,.0f} bytes each: starting them takes "
-            f"{launch.starting / launch.work:.1f} times as long as the memory needs",
-            "Give each program more: a larger block, or several rows.")
+        yield _defect("tiny programs", "T03", None, programs=programs, n_bytes=each,
+                      times=launch.starting / launch.work)
     yield from _idle_lanes(launch)
 
 
@@ -233,11 +227,7 @@ def _idle_lanes(launch: LaunchCost) -> list[Defect]:
     lanes = launch.lanes(widest)
     if lanes >= IDLE_LANES * threads:
         return []
-    return [Defect(
-        "idle lanes", "T06", widest.line,
-        f"{threads} threads share {lanes:.0f} element{'s' * (lanes >= 1.5)} at a time: most of "
-        f"them have none",
-        "Use fewer warps (num_warps), or a larger block.")]
+    return [_defect("idle lanes", "T06", widest.line, threads=threads, elements=lanes)]
 
 
 def _atomics(launch: LaunchCost) -> list[Defect]:
@@ -245,12 +235,8 @@ def _atomics(launch: LaunchCost) -> list[Defect]:
     if launch.meeting <= max(CONTENDED * launch.work, launch.target.launch_seconds):
         return []
     lines = [t.line for t in sorted(survey.traffic, key=lambda t: -t.lanes) if t.kind == "atomic"]
-    return [Defect(
-        "contended atomics", "T03", lines[0] if lines else None,
-        f"{survey.hottest:,} atomic operations meet on one element, one after the other: about "
-        f"{launch.meeting * 1e3:.2f} ms",
-        "Add up in the program first, so that one operation stands for many, or spread them over "
-        "several elements and add those in a second step.")]
+    return [_defect("contended atomics", "T03", lines[0] if lines else None,
+                    operations=survey.hottest, ms=launch.meeting * 1e3)]
 
 
 def _unfused(launches: Sequence[Observed], target: Target) -> list[Defect]:
@@ -273,10 +259,8 @@ def _unfused(launches: Sequence[Observed], target: Target) -> list[Defect]:
                 producers[one.storages[t.tensor]] = one, t.tensor
     if not moved or between <= UNFUSED * moved:
         return []
-    return [Defect(
-        "unfused launches", "T03", None,
-        f"{len(launches)} launches hand {between // 2:,} bytes to one another through memory",
-        "Do these steps in one kernel: what one step makes stays in registers for the next.")]
+    return [_defect("unfused launches", "T03", None, launches=len(launches),
+                    n_bytes=between // 2)]
 
 
 def _may_fuse(producer: Observed, output: str, consumer: Observed, taken: str,
@@ -325,17 +309,10 @@ def _poor_sectors(launch: LaunchCost) -> Iterator[Defect]:
                 or t.sectors - t.ideal_sectors < SHARE * launch.sectors
                 or (not shared and _rest_is_used(launch, t))):
             continue
-        indexed = t.line in launch.indexed
-        verb = {"load": "read", "store": "written"}[t.kind]
-        yield Defect(
-            "uncoalesced access" if indexed else "strided access", "T02", t.line,
-            f"{t.bytes:,} bytes of `{t.tensor}` are {verb} in {t.sectors:,} sectors of 32 bytes: "
-            f"{t.bytes / (t.sectors * SECTOR):.0%} of what moves is used",
-            "Neighbouring lanes go wherever the indices say; sort the indices, or fetch whole rows "
-            "for each." if indexed else
-            "Let neighbouring lanes take neighbouring elements in memory; where rows meet columns, "
-            "move a tile and transpose it in the program.")
-
+        yield _defect(
+            "uncoalesced access" if t.line in launch.indexed else "strided access", "T02", t.line,
+            n_bytes=t.bytes, tensor=t.tensor, done=DONE[t.kind], sectors=t.sectors,
+            used=t.bytes / (t.sectors * SECTOR))
 
 
 def _rest_is_used(launch: LaunchCost, t: Traffic) -> bool:
@@ -374,13 +351,8 @@ def _read_again(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
     worst = max(loads, key=lambda t: sum(
         o.sectors for o in loads if o.tensor == t.tensor) * SECTOR - launch.sizes.get(t.tensor, 0))
     lines = [t.line for t in loads if t.tensor == worst.tensor and t.line is not None]
-    where = f" at {len(lines)} lines," if len(lines) > 1 else ""
-    return [Defect(
-        "data read again", "T01", max(lines, default=None),
-        f"{survey.loaded.low:,} bytes or more come from memory, where {needed:,} would do: "
-        f"`{worst.tensor}` is read{where} again after it has left the caches",
-        "Keep what was read in registers, or do the work in one pass, as with a running maximum "
-        "and sum.")]
+    return [_defect("data read again", "T01", max(lines, default=None), n_bytes=survey.loaded.low,
+                    needed=needed, tensor=worst.tensor, lines=len(lines))]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -407,21 +379,14 @@ def spills(binary: Binary, allowed: int = SPILLED - 1) -> list[Defect]:
     """
     if binary.spill_bytes <= allowed:
         return []
-    return [Defect(
-        "register spills", "T04", None,
-        f"`{binary.kernel}` keeps {binary.spill_bytes} bytes of each thread in memory, since its "
-        f"values do not fit {binary.registers} registers with {binary.warps} warps",
-        "Spread a block over more warps (num_warps), or make it smaller and loop.")]
+    return [_defect("register spills", "T04", None, kernel=binary.kernel, warps=binary.warps,
+                    n_bytes=binary.spill_bytes, registers=binary.registers)]
 
 
 def _no_tensor_cores(binary: Binary, target: Target) -> list[Defect]:
     if not binary.dot or binary.tensor_cores or target.capability < 80:
         return []
-    return [Defect(
-        "no tensor cores", "T06", _product_line(binary),
-        "tl.dot is computed by ordinary multiply-adds, not by tensor cores",
-        "Use fp16 or bf16 operands, or allow tf32 (input_precision) where its precision is "
-        "enough.")]
+    return [_defect("no tensor cores", "T06", _product_line(binary))]
 
 
 def _dots(launch: LaunchCost) -> list[Defect]:
@@ -432,31 +397,20 @@ def _dots(launch: LaunchCost) -> list[Defect]:
     if not binary.tensor_cores:
         return _no_tensor_cores(binary, target)
     line = _product_line(binary)
-    bigger = "Use larger tiles, such as 128 x 128 with 4 or 8 warps."
     if _mma_where_better_is(binary, target):
-        return [Defect(
-            "small tiles", "T06", line,
-            "tl.dot is computed by mma.sync: tiles under 64 rows, or fewer than 4 warps, do not "
-            "reach the fast tensor-core instructions of this GPU", bigger)]
+        return [_defect("small tiles", "T06", line)]
     defects = []
     loaded = sum(t.lanes for t in launch.survey.traffic if t.kind == "load")
     reuse = launch.survey.flops / 2 / loaded if loaded else 0.0
     starved = launch.caches / launch.products
     if 0 < reuse < SMALL_REUSE and (target.capability >= 90 or starved > 1):
-        defects.append(Defect(
-            "small tiles", "T06", line,
-            f"Each element that is loaded takes part in {reuse:.0f} multiplications; L2 cannot "
-            f"feed the tensor cores at this rate", bigger,
-            "defect" if starved > STARVED else "hint"))
+        defects.append(_defect("small tiles", "T06", line,
+                               "defect" if starved > STARVED else "hint", reuse=reuse))
     narrow = [a for a in binary.accesses if a.kind == "async copy" and 0 < a.bits <= 32]
     if narrow:
         worst = max(narrow, key=lambda a: a.count)
-        defects.append(Defect(
-            "narrow async copies", "T06", worst.line,
-            f"An operand of tl.dot is copied to shared memory in pieces of {worst.bits // 8} bytes "
-            f"({sum(a.count for a in narrow)} instructions) instead of 16",
-            "Store the operand so that neighbours along K lie side by side, or load it through a "
-            "descriptor."))
+        defects.append(_defect("narrow async copies", "T06", worst.line, n_bytes=worst.bits // 8,
+                               instructions=sum(a.count for a in narrow)))
     return defects
 
 
@@ -476,8 +430,7 @@ def _loops(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
     if binary.dot:
         if rounds < ROUNDS_OF_PRODUCTS or not launch.bound_by_products:
             return []
-        wait = "tl.dot waits for its operands in every round of the loop"
-        advice = "Give the launch num_stages=3 or more."
+        figures = dict[str, Any]()
     else:
         if rounds < ROUNDS or launch.memory < 3 * target.launch_seconds:
             return []
@@ -489,12 +442,9 @@ def _loops(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
         needed = target.latency_dram / target.clock * target.dram / target.multiprocessors
         if in_flight >= needed:
             return []
-        wait = f"each round of the loop waits for its loads, {in_flight / 1024:.0f} KiB for each " \
-               f"multiprocessor, where {needed / 1024:.0f} KiB have to be on their way"
-        advice = "Write the loop as tl.range(..., num_stages=3), take larger blocks, or launch " \
-                 "more programs for each multiprocessor."
+        figures = {"in_flight": in_flight, "needed": needed}
     _, line, _ = max(loads, key=lambda load: load[:2])
-    return [Defect("no pipelining", "T06", line, f"The loop is not pipelined: {wait}", advice)]
+    return [_defect("no pipelining", "T06", line, **figures)]
 
 
 def _narrow(launch: LaunchCost) -> Iterator[Defect]:
@@ -511,9 +461,5 @@ def _narrow(launch: LaunchCost) -> Iterator[Defect]:
         element = 8 * main.bytes // main.lanes
         possible = min(128, element * int(launch.lanes(main) // threads))
         if max(widths) <= 32 and possible >= 4 * max(widths):
-            yield Defect(
-                "scalar access", "T06", main.line,
-                f"`{tensor}` is {'read' if kind == 'load' else 'written'} {max(widths) // 8} bytes "
-                f"at a time by each thread, where {possible // 8} would do",
-                "Start at an address that is a multiple of 16 bytes, and keep sizes and strides "
-                "multiples of 16 elements; while memory is the bound it costs little.", "hint")
+            yield _defect("scalar access", "T06", main.line, "hint", tensor=tensor, done=DONE[kind],
+                          n_bytes=max(widths) // 8, possible=possible // 8)

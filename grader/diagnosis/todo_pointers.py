@@ -101,9 +101,9 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dat
     """The lines that tell more than the finding's own, and those that tell less."""
     code, data, line = finding.code, finding.data, finding.line
     reason = data.reason if isinstance(data, Unstored) else ""
-    of_grid = code == "T03" and (value_of(data, "kind") == "programs"
-                                 or finding.text.startswith("The grid of "))
-    if of_grid or code in ("L01", "L03"):
+    # Of a suite's own checks, only those of a launch have a line.
+    of_grid = value_of(data, "kind") == "programs" or (isinstance(data, str) and line is not None)
+    if (code == "T03" and of_grid) or code in ("L01", "L03"):
         return dataflow.lines_of_grid(text, line if code == "L01" else None, entry), ()
     if code == "S01" and line is None:
         return dataflow.lines_of_results(text, entry), ()

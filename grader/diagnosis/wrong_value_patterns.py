@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import torch
 
+from grader.diagnosis import messages
 from grader.finding import Fault, Figure, fault
 
 MANY = 4  # elements from which on a likeness is no accident
@@ -325,7 +326,7 @@ def _elsewhere(it: _Compared) -> Fault | None:
 
 def stand_ins(entry: str, parameters: Sequence[str],
               inputs: Sequence[Any]) -> Iterator[tuple[str, list[Any]]]:
-    """Calls in which one input is taken for another or two change places, in words."""
+    """Calls in which one input is taken for another or two change places."""
     tensors = [n for n, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
     for one, other in permutations(tensors, 2):
         if inputs[one].shape != inputs[other].shape or inputs[one].dtype != inputs[other].dtype:
@@ -337,7 +338,7 @@ def stand_ins(entry: str, parameters: Sequence[str],
             names[other], values[other] = names[one], values[one]
             if swap:
                 names[one], values[one] = parameters[other], inputs[other]
-            yield f"what {entry}({', '.join(names)}) gives", values
+            yield messages.result_of(entry, names), values
 
 
 def of_inputs(parameters: Sequence[str], inputs: Sequence[Any]) -> Iterator[tuple[str, Any]]:
@@ -345,9 +346,9 @@ def of_inputs(parameters: Sequence[str], inputs: Sequence[Any]) -> Iterator[tupl
     tensors = [(name, value.double()) for name, value in zip(parameters, inputs, strict=False)
                if isinstance(value, torch.Tensor) and not value.is_complex()]
     for name, value in tensors:
-        yield f"that of `{name}`", value
+        yield name, value
     for (name, value), (other, operand) in permutations(tensors, 2):
         if value.shape == operand.shape:
             for sign, function in _OPERATORS:
                 if sign == "-" or name < other:
-                    yield f"that of `{name} {sign} {other}`", function(value, operand)
+                    yield f"{name} {sign} {other}", function(value, operand)

@@ -1,7 +1,5 @@
 """The arguments of a launch: every parameter bound, views in the form that an engine takes."""
 
-from __future__ import annotations
-
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,17 +11,13 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from grader.engine.interpreter.numerics import TRITON
 from grader.finding import fault
 from grader.recording.model import Argument, Descriptor, Launch, MalformedRecording, View, views_of
-from grader.report import Finding
+from grader.report import Finding, Refusal
 
 Kernels = Mapping[str, Any]  # each a kernel, or the finding that says why it cannot be used
 
 
-class LaunchRefused(Exception):
+class LaunchRefused(Refusal):
     """A launch that does not run; ``finding`` says why."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.seen)
-        self.finding = finding
 
 
 @dataclass(frozen=True)
@@ -101,9 +95,7 @@ def _named(fields: tuple[str, ...]) -> Any:
 
 def _dtype(name: str) -> Any:
     """A type by torch's name or by Triton's own, such as ``float16`` or ``fp16``."""
-    if name in TRITON:
-        return TRITON[name]
-    for dtype in TRITON.values():
-        if dtype.name == name:
-            return dtype
-    raise MalformedRecording(f"there is no dtype {name!r:.40}")
+    dtypes = {dtype.name: dtype for dtype in TRITON.values()} | TRITON
+    if name not in dtypes:
+        raise MalformedRecording(f"there is no dtype {name!r:.40}")
+    return dtypes[name]

@@ -1,7 +1,5 @@
 """Answers the judge: what the compiler makes of recorded launches, for a named GPU."""
 
-from __future__ import annotations
-
 import operator
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -142,8 +140,9 @@ class CompileHandler(KernelService):
                                  "slowest_s": spent.slowest_s}}
         whole = whole or kind not in self._built
         lowered = self._lowered.setdefault(kind, [])
-        larger = [one for one in lowered if _sizes_hold(one, form)]
-        read_only = len(larger) >= _ENOUGH or any(_knows(one, form) for one in larger)
+        larger = [one for one in lowered if all(map(operator.ge, one.sizes, form.sizes))]
+        read_only = len(larger) >= _ENOUGH or any(
+            all(map(operator.ge, one.details, form.details)) for one in larger)
         started = _cpu_s()
         answer = self._answers[kind, form] = _answer(
             kernel, bound, launch, target, build if whole else parse if read_only else lower)
@@ -201,14 +200,6 @@ def _variant_title(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, 
     constants = {parameter.name: bound[parameter.name] for parameter in kernel.params
                  if parameter.is_constexpr}
     return ", ".join(f"{name}={value!r:.40}" for name, value in {**constants, **options}.items())
-
-
-def _sizes_hold(form: Form, other: Form) -> bool:
-    return all(map(operator.ge, form.sizes, other.sizes))
-
-
-def _knows(form: Form, other: Form) -> bool:
-    return all(map(operator.ge, form.details, other.details))
 
 
 def binder(details: Kernels) -> Binder:

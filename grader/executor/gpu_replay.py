@@ -1,7 +1,5 @@
 """Replays a recording on a GPU: once and checked, or many times under the clock."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,15 +8,15 @@ from typing import Any
 
 import torch
 
-from grader.engine.gpu.clock import TimedDevice, TimingJob, measure
+from grader.engine.gpu.clock import Cuda, TimingJob, measure
 from grader.engine.gpu.measurement import Measurement
-from grader.engine.gpu.memory import GpuMemory, Overrun, differs, within_host
+from grader.engine.gpu.memory import GpuMemory, Overrun, differs
 from grader.executor.binding import Binder, Kernels, LaunchRefused, host_descriptor
-from grader.executor.memory import host_write
+from grader.executor.memory import host_write, within_host
 from grader.finding import fault
 from grader.recording.arena import itemsize
 from grader.recording.model import Alloc, Descriptor, Fill, Launch, Move, Recording, views_of
-from grader.report import Finding
+from grader.report import Finding, Refusal
 
 MOST_COPIES = 32  # of the buffers of a small job
 _ROTATE = 2.25  # times L2 that the buffers of all copies take together
@@ -80,8 +78,7 @@ def _launch_step(launch: Launch, memory: GpuMemory, kernels: Kernels,
     return partial(launcher, kernel, launch, bound)
 
 
-# ---------------------------------------------------------------------------------------------
-# Once, with all checks
+# -- once, with all checks ----------------------------------------------------------------------
 
 
 def run_checked(replay: Replay, recording: Recording) -> list[Finding]:
@@ -125,8 +122,7 @@ def modified(memory: GpuMemory, recording: Recording) -> list[Finding]:
     return [Finding("M07", fault("input on GPU", number=number))]
 
 
-# ---------------------------------------------------------------------------------------------
-# Many times, under the clock
+# -- many times, under the clock ----------------------------------------------------------------
 
 
 @dataclass
@@ -164,7 +160,7 @@ class _Attempt:
 
 
 def time_call(recordings: Sequence[Recording], inputs: Sequence[GpuMemory], kernels: Kernels,
-              launcher: Launcher, device: TimedDevice, l2_bytes: int,
+              launcher: Launcher, device: Cuda, l2_bytes: int,
               room: Callable[[], int] = lambda: 1 << 62) -> Timing:
     """Time a call: each configuration of its autotuners, of which the fastest counts.
 
@@ -186,10 +182,8 @@ def time_call(recordings: Sequence[Recording], inputs: Sequence[GpuMemory], kern
         attempt.copies.extend(_copies(chosen, inputs, kernels, launcher, l2_bytes, room))
         name = _name(number, len(recordings)) if several else ""
         timing.best = measure(attempt.jobs(), device, config=name)
-    except _Found as found:
-        timing.findings = found.findings
-    except LaunchRefused as refusal:
-        timing.findings = [refusal.finding]
+    except (_Found, LaunchRefused) as refusal:
+        timing.findings = [*refusal.findings]
     else:
         if not several:
             timing.configurations = [timing.best]
@@ -204,7 +198,7 @@ def _name(number: int, count: int) -> str:
 
 
 def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[GpuMemory],
-             kernels: Kernels, launcher: Launcher, device: TimedDevice) -> tuple[int, Recording]:
+             kernels: Kernels, launcher: Launcher, device: Cuda) -> tuple[int, Recording]:
     """Which configuration is fastest, timed for a short while each.
 
     An autotuner passes over what does not compile; where nothing does, that is what is told.
@@ -231,10 +225,8 @@ def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[G
     return best, recordings[best]
 
 
-class _Found(Exception):
-    def __init__(self, findings: list[Finding]) -> None:
-        super().__init__(findings[0].seen)
-        self.findings = findings
+class _Found(Refusal):
+    """The checked run of a configuration has findings."""
 
 
 def _attempt(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels,
@@ -245,7 +237,7 @@ def _attempt(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels
         memory.forget()
         replay = prepare(recording, memory, kernels, launcher)
         if overruns := run_checked(replay, recording):
-            raise _Found(overruns)
+            raise _Found(*overruns)
         replays.append(replay)
         expected.append([result.clone() for result in replay.results])
     return _Attempt(replays, expected, [],

@@ -3,8 +3,6 @@
 Nothing of the learner runs in this process but kernels. It knows no seed and no expected value.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess
@@ -19,7 +17,7 @@ from triton.runtime.driver import driver
 from grader.engine.compiler import targets
 from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.gpu import ceilings
-from grader.engine.gpu.clock import Cuda, TimedDevice
+from grader.engine.gpu.clock import Cuda
 from grader.engine.gpu.memory import GpuMemory
 from grader.executor.binding import Kernels, LaunchRefused
 from grader.executor.gpu_replay import Launcher, prepare, run_checked, time_call
@@ -48,7 +46,7 @@ class GpuHandler(KernelService):
     """
 
     def __init__(self, place: str = "cuda", launcher: Callable[[], Launcher] | None = None,
-                 clock: TimedDevice | None = None) -> None:
+                 clock: Cuda | None = None) -> None:
         """Without a GPU, ``launcher`` and ``clock`` stand in for it, before memory at ``place``."""
         super().__init__()
         self._visible: str | None = None
@@ -76,7 +74,7 @@ class GpuHandler(KernelService):
         self._visible = visible if isinstance(visible, str) else None
         return super().load(request, fds) if request.get("path") else {"status": "ready"}
 
-    def _device(self) -> TimedDevice:
+    def _device(self) -> Cuda:
         """The device, begun with.
 
         Raises:
@@ -95,7 +93,7 @@ class GpuHandler(KernelService):
     def _ceilings(self, request: Json, fds: Sequence[int]) -> Json:
         """The speed of a copy, measured in a tenth of a second, or ``again`` all of them."""
         device = self._device()
-        if not isinstance(device, Cuda):
+        if self._place.type != "cuda":
             raise GpuUnavailable("what stands in for a GPU has no ceilings")
         try:
             if not request.get("again"):
@@ -154,12 +152,8 @@ def begin(visible: str | None) -> None:
     except Exception as error:
         raise GpuUnavailable(
             f"Triton cannot compile what launches kernels: {_first_line(error)}") from error
-    triton.set_allocator(_scratch)
-
-
-def _scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-    """GpuMemory for what kernels keep outside of their programs, such as descriptors made there."""
-    return torch.empty(size, dtype=torch.int8, device="cuda")
+    triton.set_allocator(  # for what kernels keep outside of their programs, such as descriptors
+        lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
 
 
 class OnCuda:
@@ -226,7 +220,7 @@ def run(recording: Recording, memory: GpuMemory, output: int, kernels: Kernels,
 
 
 def measure(recordings: Sequence[Recording], sets: Sequence[GpuMemory], output: int,
-            kernels: Kernels, launcher: Launcher, device: TimedDevice, *,
+            kernels: Kernels, launcher: Launcher, device: Cuda, *,
             windows: Sequence[Sequence[int]] = ()) -> Json:
     """Time a call, and write to ``output`` what the last timed runs left."""
     on_gpu = sets[0].device.type == "cuda"

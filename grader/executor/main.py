@@ -1,13 +1,11 @@
 """Answers the judge: takes the kernels from a source file, replays and surveys recordings."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import replace
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, ClassVar
 
 import torch
 from msgspec import Meta
@@ -25,15 +23,12 @@ OTHER_S = 1.0  # that a run may have taken, so that another one fits into the sa
 _Positive = Annotated[int, Meta(ge=1)]
 
 
-class ExecutorHandler(KernelService):
+class ExecutorHandler(KernelService, AbstractContextManager["ExecutorHandler"]):
     """The executor of one grade."""
 
     def __init__(self) -> None:
         super().__init__()
         self._engine = ExitStack()  # put in its place once, not for every run
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._engine.close()

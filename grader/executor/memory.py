@@ -1,7 +1,5 @@
 """The memory of a replay: the inputs' storages, those that the recording allocates, host moves."""
 
-from __future__ import annotations
-
 import errno
 import mmap
 from collections.abc import Callable, Container, Sequence
@@ -69,7 +67,10 @@ class Storages:
         if event.storage in self._by_number:
             raise MalformedRecording(f"storage {event.storage} is allocated twice")
         if self._virtual is None:
-            data = _fresh(event.nbytes, self._pattern)
+            if event.nbytes > _MAX_BYTES:
+                raise MemoryError(f"an allocation of {event.nbytes / 1e9:.1f} GB")
+            data = _pages(event.nbytes) if event.nbytes > _LAZY_BYTES else torch.full(
+                (event.nbytes,), FRESH_BYTE[self._pattern], dtype=torch.uint8)
         else:
             data = _pages(event.nbytes) if 0 < event.nbytes <= SMALL else _sized(event.nbytes)
         self._add(event.storage, data, is_input=False)
@@ -125,7 +126,7 @@ class Storages:
 
     def write(self, event: Fill | Move) -> None:
         """Does what host code did, without noting who wrote."""
-        _host(lambda: host_write(event, self.tensor)())
+        within_host(lambda: host_write(event, self.tensor)())
 
     def replay(self, event: Fill | Move) -> Finding | None:
         """Does what host code did; M07 where it changed an input.
@@ -140,7 +141,7 @@ class Storages:
                 raise MemoryError("a host copy of a tensor this large")
             self.write(event)
             states = self._states(event.source)
-            self._cells(target)[...] = _host(
+            self._cells(target)[...] = within_host(
                 lambda: np.broadcast_to(states[..., None], (*target.shape, 1)))
         elif storage.shadow.paged:
             whole = extent(target) * itemsize(target) == len(storage.data) and _dense(target)
@@ -240,7 +241,7 @@ class Storages:
             raise MemoryError("a result this large")
         try:
             return arena.append_results(
-                fd, (_host(self.tensor(view).contiguous) for view in views))
+                fd, (within_host(self.tensor(view).contiguous) for view in views))
         except OSError as error:  # a file may grow so far and no further
             if error.errno != errno.EFBIG:
                 raise
@@ -272,14 +273,6 @@ def windows_of(view: View, windows: Sequence[Sequence[int]]) -> list[View]:
     ]
 
 
-def _fresh(nbytes: int, pattern: int) -> torch.Tensor:
-    if nbytes > _MAX_BYTES:
-        raise MemoryError(f"an allocation of {nbytes / 1e9:.1f} GB")
-    if nbytes <= _LAZY_BYTES:
-        return torch.full((nbytes,), FRESH_BYTE[pattern], dtype=torch.uint8)
-    return _pages(nbytes)
-
-
 def _pages(nbytes: int) -> torch.Tensor:
     """Zeros, of which only what is touched gets memory."""
     try:
@@ -297,11 +290,13 @@ def _sized(nbytes: int) -> torch.Tensor:
     return torch.zeros(1, dtype=torch.uint8).expand(nbytes)
 
 
-def _host(work: Any) -> Any:
-    """Run a host operation whose shapes or strides may not fit together."""
+def within_host(work: Callable[[], Any]) -> Any:
+    """Runs a host operation whose shapes or strides may not fit together."""
     try:
         return work()
     except (RuntimeError, ValueError) as error:
+        if isinstance(error, torch.OutOfMemoryError) or "CUDA error" in str(error):
+            raise
         if "memory" in str(error) and "allocate" in str(error):
             raise MemoryError(str(error)) from error
         raise MalformedRecording(f"a host operation that torch refuses: {error}") from error

@@ -1,7 +1,5 @@
 """Replays a recording on the engine: allocations, host moves, launches, then the results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
@@ -143,10 +141,7 @@ def _facts(launch: Launch, outcome: LaunchOutcome, kernels: Kernels) -> dict[str
 
 def _block(launch: Launch, kernel: Any) -> int | None:
     """The value of the first constexpr parameter whose name starts with BLOCK."""
-    for parameter in getattr(kernel, "params", ()):  # none where the file has no such kernel to use
-        argument = launch.arguments.get(parameter.name)
-        if parameter.is_constexpr and parameter.name.upper().startswith("BLOCK"):
-            if argument is not None and argument.kind == "int":
-                return int(argument.value)
-            return None
-    return None
+    name = next((one.name for one in getattr(kernel, "params", ())  # none of an unusable kernel
+                 if one.is_constexpr and one.name.upper().startswith("BLOCK")), "")
+    argument = launch.arguments.get(name)
+    return int(argument.value) if argument is not None and argument.kind == "int" else None

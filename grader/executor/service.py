@@ -1,7 +1,5 @@
 """Requests about the kernels of one submission: what executor, compiler and GPU process share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -55,16 +53,11 @@ def plain(findings: Iterable[Finding]) -> list[Json]:
     return [finding.to_json() for finding in findings]
 
 
-def warm_recording(x: model.View) -> Json:
+def warm_recording(x: model.View) -> Any:
     """One launch of the kernel of ``WARMUP`` on a float32 tensor of shape (3, 4)."""
     out = model.View(1, "float32", (3, 4), (4, 1), 0)
-    arguments = {
-        "x_ptr": model.Argument("tensor", x),
-        "y_ptr": model.Argument("tensor", out),
-        "stride": model.Argument("int", 4),
-        "n_cols": model.Argument("int", 4),
-        "scale": model.Argument("float", 1.0),
-        "BLOCK_SIZE": model.Argument("int", 8),
-    }
+    arguments = {name: model.Argument(kind, value) for name, kind, value in (
+        ("x_ptr", "tensor", x), ("y_ptr", "tensor", out), ("stride", "int", 4),
+        ("n_cols", "int", 4), ("scale", "float", 1.0), ("BLOCK_SIZE", "int", 8))}
     launch = model.Launch("softmax_kernel", (3, 1, 1), arguments)
     return model.to_json(model.Recording((x,), (model.Alloc(1, 48), launch), (out,)))

@@ -1,12 +1,11 @@
 """Surveys a recording at its real size: a few programs of each launch, on memory never touched."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Sequence
 from math import prod
 
+from grader.diagnosis import messages
 from grader.engine.dram_model.extrapolate import Unsteady, surveyed
 from grader.engine.dram_model.sampling import Addresses, Sampler, SamplingStopped, TooLong
 from grader.engine.interpreter.transaction import Spinning
@@ -42,7 +41,8 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     launches = recording.launches
     if len(resident) != len(launches):
         raise MalformedRecording("a survey needs resident programs for each launch")
-    virtual = {number for number, place in enumerate(layout) if not _has_values(arena, place)}
+    virtual = {number for number, (offset, size) in enumerate(layout)  # those with holes
+               if size and os.lseek(arena, offset, os.SEEK_HOLE) < offset + size}
     storages = Storages(arena, layout, recording, 0, virtual)
     memory = Addresses()
     memory.known = {id(storages.check(view)) for view in recording.inputs
@@ -72,12 +72,6 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
     return surveys, []
 
 
-def _has_values(arena: int, place: Sequence[int]) -> bool:
-    """Whether the file holds every byte of a storage; a hole stands for values that nobody drew."""
-    offset, size = place
-    return size == 0 or os.lseek(arena, offset, os.SEEK_HOLE) >= offset + size
-
-
 def _write(storages: Storages, memory: Addresses, event: Fill | Move) -> None:
     """Host code writes: kept where a kernel may read it as an index, forgotten where not."""
     target, written = event.target, storages.check(event.target)
@@ -100,8 +94,8 @@ def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kern
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))
     except Spinning:
-        return Unsurveyable(launch.kernel, f"The programs of `{launch.kernel}` wait for each "
-                                           "other, so a few of them cannot run alone.")
+        return Unsurveyable(launch.kernel, messages.words(
+            "programs wait", kernel=launch.kernel))
     except TooLong:
-        return Unsurveyable(launch.kernel, f"A single program of `{launch.kernel}` takes too long "
-                                           "to follow at this size.")
+        return Unsurveyable(launch.kernel, messages.words(
+            "long program", kernel=launch.kernel))

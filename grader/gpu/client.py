@@ -1,7 +1,5 @@
 """The judge's client of the GPU process: checks its replies, caches the GPU's ceilings."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import json
@@ -112,11 +110,7 @@ def process(sandbox: Sandbox) -> Iterator[Asking]:
 
 
 def done_reply(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Returns a reply that is done.
-
-    Raises:
-        NoGpu: any other reply, with its reason.
-    """
+    """Returns a reply that is done; any other raises NoGpu with its reason."""
     match reply.get("status"):
         case "done":
             return reply
@@ -136,11 +130,7 @@ def _text(reply: Mapping[str, Any]) -> str:
 
 
 def look(ask: Asking) -> Gpu:
-    """Asks for name, driver and sizes of the GPU.
-
-    Raises:
-        NoGpu: there is none that can be used.
-    """
+    """Asks for name, driver and sizes of the GPU; raises NoGpu if none can be used."""
     try:
         return Gpu.from_dict(_look(ask)["gpu"])
     except ValueError as error:
@@ -180,7 +170,6 @@ def ceilings(ask: Asking, *, again: bool = False) -> Ceilings:
     return measured
 
 
-# ---------------------------------------------------------------------------------------------
 # The cache of ceilings, a file in the user's cache folder
 
 

@@ -1,7 +1,5 @@
 """The GPUs of this machine, read from files of the kernel without asking the driver."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from itertools import pairwise

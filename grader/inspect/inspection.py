@@ -1,10 +1,9 @@
 """Inspection: what the compiler made of a submission for a target, and what that moves."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import repeat
 from operator import add
 from pathlib import Path
 from typing import Any
@@ -111,7 +110,8 @@ class InspectedCase:
             for row in launch.survey.traffic if launch.survey else ():
                 if row.line is not None:
                     rows, key = moved.setdefault(row.line, {}), (row.kind, row.tensor)
-                    rows[key] = _sum(rows[key], row) if key in rows else row
+                    counts = structs.astuple(rows[key])[3:] if key in rows else repeat(0)
+                    rows[key] = Traffic(row.line, *key, *map(add, counts, structs.astuple(row)[3:]))
             for line, instruction in _instructions(launch.binary):
                 instructions.setdefault(line, {})[instruction] = None
         return {line: SourceLine(tuple(moved.get(line, {}).values()),
@@ -187,28 +187,22 @@ class Inspection:
         Sizes in bytes, times in seconds, rates per second; predictions say ``measured: false``.
         Listings are pairs of a line and a text, if asked for.
         """
+        listings = [name for name, wanted in (("ptx", ptx), ("sass", sass)) if wanted]
         return {
-            "schema": SCHEMA,
-            "suite": self.suite,
-            "source_sha256": self.source_sha256,
-            "target": asdict(self.target),
-            "versions": dict(self.versions),
+            "schema": SCHEMA, "suite": self.suite, "source_sha256": self.source_sha256,
+            "target": asdict(self.target), "versions": dict(self.versions),
             "exit_code": self.exit_code,
-            "cases": [self._case(case, ptx, sass) for case in self.cases],
+            "cases": [self._case(case, listings) for case in self.cases],
         }
 
-    def _case(self, case: InspectedCase, ptx: bool, sass: bool) -> dict[str, Any]:
-        points = [(point, point.share(self.target)) for point in case.points(self.target)]
+    def _case(self, case: InspectedCase, listings: Sequence[str]) -> dict[str, Any]:
         return {
-            "name": case.name,
-            "kind": str(case.kind),
-            "inputs": list(case.inputs),
+            "name": case.name, "kind": str(case.kind), "inputs": list(case.inputs),
             "least": asdict(case.least) if case.least else None,
             "findings": [finding.to_dict() for finding in case.findings],
-            "launches": [self._launch(launch, ptx, sass) for launch in case.launches],
+            "launches": [self._launch(launch, listings) for launch in case.launches],
             "defects": [asdict(defect) for defect in case.defects],
-            "unknown": list(case.unknown),
-            "prediction": _predicted(case.prediction),
+            "unknown": list(case.unknown), "prediction": _predicted(case.prediction),
             "lines": {str(number): {
                 "instructions": list(line.instructions),
                 "moved": [{**{name: getattr(row, name) for name in _MOVED},
@@ -216,13 +210,14 @@ class Inspection:
                           for row in line.moved],
             } for number, line in case.lines.items()},
             "roofline": [{**asdict(point), "intensity": point.intensity, "rate": point.rate,
-                          "share": share, "bound_by_memory": point.bound_by_memory(self.target)}
-                         for point, share in points],
+                          "share": point.share(self.target),
+                          "bound_by_memory": point.bound_by_memory(self.target)}
+                         for point in case.points(self.target)],
         }
 
-    def _launch(self, launch: InspectedLaunch, ptx: bool, sass: bool) -> dict[str, Any]:
+    def _launch(self, launch: InspectedLaunch, listings: Sequence[str]) -> dict[str, Any]:
         occupancy, survey = launch.binary.occupancy, launch.survey
-        data: dict[str, Any] = {
+        return {
             "kernel": launch.kernel, "grid": list(launch.grid), "line": launch.line,
             "programs": launch.programs, "waves": launch.waves(self.target),
             "binary": {**asdict(launch.binary),
@@ -232,12 +227,8 @@ class Inspection:
                        "loaded": structs.asdict(survey.loaded),
                        "stored": structs.asdict(survey.stored)} if survey else None,
             "prediction": _predicted(launch.prediction),
+            **{name: [list(row) for row in getattr(launch, name)] for name in listings},
         }
-        if ptx:
-            data["ptx"] = [list(row) for row in launch.ptx]
-        if sass:
-            data["sass"] = [list(row) for row in launch.sass]
-        return data
 
 
 def _instructions(binary: Binary) -> Iterable[tuple[int, str]]:
@@ -248,12 +239,6 @@ def _instructions(binary: Binary) -> Iterable[tuple[int, str]]:
     for line, name, count in binary.products:
         if line is not None:
             yield line, f"{count} x {name}"
-
-
-def _sum(one: Traffic, other: Traffic) -> Traffic:
-    """The traffic of two launches at one line to one tensor."""
-    counts = map(add, structs.astuple(one)[3:], structs.astuple(other)[3:])
-    return Traffic(one.line, one.kind, one.tensor, *counts)
 
 
 def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:

@@ -194,11 +194,10 @@ def _judge_sizes(case: Case, ctx: Context) -> CaseResult:
         result = result_of(case, findings)
     if described.name in ctx.printed:
         ctx.printed[case.name] = ctx.printed.pop(described.name)
-    note = f" (the smallest found; drawn: {words(size)})" if smallest != size else ""
+    drawn = words(size) if smallest != size else ""
     # A result that changes from run to run may be right this time.
-    return result_of(case, [finding.within("size", size=words(smallest) + note)
+    return result_of(case, [finding.within("size", size=words(smallest), drawn=drawn)
                             for finding in result.findings or findings])
-
 
 
 def _shrunk(case: Case, size: Drawn, code: str, ctx: Context) -> Drawn:

@@ -68,7 +68,6 @@ class RecordedCall:
         return self.outcome.recording
 
 
-
 class Context:
     """One submission, its suite and its processes. Seeds and references live here only.
 

@@ -8,18 +8,16 @@ from typing import Any
 import torch
 
 from grader.diagnosis.difference import as_tuple
+from grader.diagnosis.messages import NOTHING_TO_DO, PLAIN_VALUES
 from grader.finding import Figure, fault
 from grader.processes.replies import Answer, Raised, not_written
 from grader.recording.budget import denied_moves
 from grader.recording.model import Recording, dtype_name
 from grader.report import Finding
 from grader.suite import Call, Case, Reading, Suite
-from grader.text import NOTHING_TO_DO, mentions, sentence
+from grader.text import mentions, sentence
 
 _OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
-PLAIN_VALUES = ("What host code answers has to be None, numbers, texts, or tuples, lists, dicts "
-                "and dataclasses of these.")
-
 
 
 def broken_contract(suite: Suite, case: Case, recording: Recording,

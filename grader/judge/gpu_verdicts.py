@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from grader.diagnosis.difference import effect
+from grader.diagnosis.difference import Difference, effect
 from grader.diagnosis.explain import replay_options, result_of
+from grader.diagnosis.messages import ONLY_HERE
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.finding import fault
@@ -30,7 +31,7 @@ from grader.recording.model import Recording
 from grader.report import CaseResult, Finding, Kind, Report, Skip, Verdict
 from grader.sandbox import SandboxBroken
 from grader.suite import Case, Cost, Suite
-from grader.text import ONLY_HERE, sentence
+from grader.text import sentence
 
 PATIENCE_S = 120.0  # for all cases; compiling for real takes most of it
 MOST_LOST = 3  # processes: each fault of a kernel takes one with it
@@ -62,7 +63,6 @@ class GpuVerdicts:
         self.ceilings: Ceilings | None = None
         self.unusable = ""  # why the GPU that is there cannot be used
         self.results: list[CaseResult] = []  # of each value case
-
 
     def verdicts(self, before: Sequence[CaseResult]) -> Iterator[CaseResult]:
         """All values on the GPU too, and then the time of what asks for speed.
@@ -130,7 +130,6 @@ class GpuVerdicts:
                              f"module's kernels need {_version(least)}")
         return self.gpu is not None
 
-
     def report(self, report: Report, on_gpu: tuple[CaseResult, ...]) -> Report:
         """The report with the GPU's part; nothing in it identifies one GPU of a kind."""
         report = replace(report, unusable_gpu=self.unusable, on_gpu=on_gpu, ceilings={
@@ -178,13 +177,14 @@ class GpuVerdicts:
                         Finding("M09", fault("order on GPU"))]
         finding = finding_of(difference, suite, inputs, recording,
                              pattern=self._ctx.schedule.leads(case))
-        return result_of(case, [*findings, self._named(finding, case, effect(finding, difference))])
+        return result_of(case, [*findings, self._named(finding, case, difference)])
 
-    def _named(self, finding: Finding, case: Case, because: str = "") -> Finding:
+    def _named(self, finding: Finding, case: Case,
+               difference: Difference | None = None) -> Finding:
         """A finding with the reason for which the processor does not show it, if one is known."""
         if case.name in self._failed_before:
             return finding
-        return finding.within("reason", text=because or effect(finding, None))
+        return finding.within("reason", effect=effect(finding, difference))
 
     def _summary(self) -> CaseResult:
         """One result for all cases: what failed first, and how that differs from the processor."""
@@ -304,7 +304,6 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
 
 def _sets(needed: Cost) -> int:
     return SETS if needed.bytes <= LARGE else 1
-
 
 
 def input_sets(case: Case, ctx: Context, count: int = SETS) -> list[list[Any]]:

@@ -15,6 +15,7 @@ from typing import Literal
 from grader.diagnosis.case_contrast import Traits, Values, separation, values_of
 from grader.diagnosis.explain import explained, result_of, telling_cases
 from grader.engine.compiler.targets import Target
+from grader.finding import Fault
 from grader.gpu import detect
 from grader.judge import oversized, single_case
 from grader.judge.case import verdict
@@ -158,7 +159,7 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
         yield from gpu_verdicts.verdicts(results)
 
 
-def _separation(results: Sequence[CaseResult], ctx: Context) -> str:
+def _separation(results: Sequence[CaseResult], ctx: Context) -> Fault | None:
     """A property that separates the failing value cases from the passing ones, after a failure.
 
     Of several functions, all cases are of the one whose case is the first to fail.
@@ -170,13 +171,13 @@ def _separation(results: Sequence[CaseResult], ctx: Context) -> str:
     lead = next((r.name for r in results if r.fails), "")
     leading = [traits for traits, _ in deciding if traits.name == lead]
     if not leading:
-        return ""  # the failure that is shown first is of another kind
+        return None  # the failure that is shown first is of another kind
     function = cases[lead].function
     failed, passed = ([traits for traits, verdict in deciding if verdict is wanted
                        and cases[traits.name].function == function]
                       for wanted in (Verdict.FAILED, Verdict.PASSED))
     if not leading[0].elements and any(traits.elements for traits in failed):
-        return ""
+        return None
 
     def values(traits: Traits) -> Values | None:
         specs = cases[traits.name].inputs

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from grader.diagnosis import messages
 from grader.diagnosis.explain import result_of
 from grader.judge import oversized
 from grader.judge.context import Context
@@ -70,8 +71,8 @@ def _answers(call: Call, inputs: Sequence[Any], ctx: Context) -> dict[str, Answe
             if call.settled is not None and not ctx.whole_messages and call.settled(by_tree):
                 break
             if time.monotonic() - began > PATIENCE_S:
-                by_tree |= {late.name: Answer(other="It was not tried: the trees before it took "
-                                                    f"{PATIENCE_S:.0f} s.") for late in left}
+                too_late = Answer(other=messages.words("not tried", seconds=PATIENCE_S))
+                by_tree |= {late.name: too_late for late in left}
                 left.clear()
     finally:
         for _, session, _ in running:

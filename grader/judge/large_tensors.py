@@ -144,7 +144,6 @@ def _room() -> int:
     return int(0.9 * (unused + kept))
 
 
-
 def _has_rows(suite: Suite, shapes: Sequence[tuple[int, ...]], inputs: Sequence[Any]) -> bool:
     """Whether the rows of results of these shapes each depend on the same row of inputs alone.
 

@@ -144,7 +144,6 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
                     surveyed.unknown, times.whole)
 
 
-
 def _tensors(launch: Launch) -> tuple[dict[str, int], dict[str, int]]:
     """Bytes and storage of each tensor, by parameter."""
     sizes: dict[str, int] = {}

@@ -79,7 +79,6 @@ class Schedule:
         return sorted(results, key=lambda result: self._places.get(result.name, len(self._suite)))
 
 
-
 class Patience:
     """Whether a grade goes on; ``over`` is the reason why the cases that are left are not run."""
 

@@ -139,7 +139,7 @@ class LaunchCache:
         entries = self._entries(recording, target)
         if not entries:
             return "", []
-        events = tuple(event if isinstance(event, Alloc) else replace(event, line=None)
+        events = tuple(event if isinstance(event, Alloc) else structs.replace(event, line=None)
                        for event in recording.events)  # which are lines of host code
         return _sha256("survey", [entry.key for entry in entries], list(resident),
                        to_json(replace(recording, events=events))), entries

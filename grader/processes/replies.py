@@ -16,6 +16,7 @@ from typing import Annotated, Any
 import torch
 from msgspec import Meta
 
+from grader.diagnosis.messages import NOT_WRITTEN, TOO_MANY_OPERATIONS
 from grader.engine.gpu.measurement import Measurement
 from grader.finding import Fault, Figure, data_from_json, fault, value_of
 from grader.recording import host_values, model
@@ -27,7 +28,6 @@ from grader.recording.model import MAX_MESSAGE, Launch, Line, MalformedRecording
 from grader.report import Finding
 from grader.sandbox.limits import ResourceLimits
 from grader.suite import Function
-from grader.text import NOT_WRITTEN
 
 MAX_NAME = 200  # characters of a class's name
 MAX_CLASSES = 64  # of an exception, along its MRO
@@ -539,10 +539,7 @@ def _one_each(answers: Any, recording: Recording) -> list[Any]:
 
 def _too_long(data: Fault, line: int | None) -> Finding:
     """Makes R02 for kernels that take too long to compile."""
-    return Finding("R02", data, line=line, means=(
-        "The compiler writes out every operation of a thread: with large blocks on few warps, or "
-        "loops that are unrolled, there are too many of them. Larger `num_warps`, smaller blocks "
-        "or loops that are not unrolled make fewer."))
+    return Finding("R02", data, line=line, means=TOO_MANY_OPERATIONS)
 
 
 def _given_up(launch: Launch, spent: Mapping[str, Any]) -> Finding:

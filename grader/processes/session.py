@@ -266,10 +266,10 @@ class Session(AbstractContextManager["Session"]):
 
         What is kept already is not begun; who needs it asks for it as always.
         """
-        known = all(self._kept.read(launch, target, whole=True) is not None
-                    for launch in recording.launches)
+        is_kept = all(self._kept.read(launch, target, whole=True) is not None
+                      for launch in recording.launches)
         self.begin_compile(recording, target, whole=True)
-        if timed and not known:
+        if timed and not is_kept:
             self._begin_compiler("disassemble", recording, target, "listing a kernel",
                                  lambda reply: reply)
 
@@ -459,7 +459,7 @@ def _arguments(inputs: Sequence[Any], stored: Sequence[View]) -> list[dict[str, 
 def _argument(value: Any, views: Iterator[Any]) -> dict[str, Any]:
     if _is_stored(value):
         lazy = isinstance(value, torch.Tensor) and value.is_conj()
-        return {"tensor": model.view_to_json(next(views)), **({"conjugate": True} if lazy else {})}
+        return {"tensor": model.to_json(next(views)), **({"conjugate": True} if lazy else {})}
     if isinstance(value, torch.Tensor):
         return {"meta": [dtype_name(value), list(value.shape)]}
     if isinstance(value, torch.dtype):

@@ -1,11 +1,10 @@
 """Tensors in a memory file, packed once by the judge and mapped by worker and executor."""
 
-from __future__ import annotations
-
 import fcntl
 import mmap
 import os
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -22,7 +21,7 @@ NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Pytho
 
 
 @dataclass(frozen=True)
-class Arena:
+class Arena(AbstractContextManager["Arena"]):
     """One memory file. ``storages`` holds (offset, size) in bytes of each storage in it."""
 
     fd: int
@@ -39,11 +38,33 @@ class Arena:
     def close(self) -> None:
         os.close(self.fd)
 
-    def __enter__(self) -> Arena:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@dataclass(frozen=True)
+class SparseTensor:
+    """A tensor of any size that stores values at its windows only; the rest is zero.
+
+    ``like`` is a tensor on torch's meta device with its shape, strides and dtype.
+    """
+
+    like: torch.Tensor
+    windows: tuple[tuple[int, torch.Tensor], ...] = ()  # (first element of the storage, values)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the storage."""
+        return self.like.untyped_storage().nbytes()
+
+    @property
+    def elements(self) -> int:
+        return self.like.numel()
+
+    def part(self, window: int, start: int, count: int) -> torch.Tensor:
+        """``count`` elements from ``start`` on, which lie in the given window."""
+        first, values = self.windows[window]
+        return values[start - first:start - first + count]
 
 
 def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
@@ -144,31 +165,6 @@ def view_of(tensor: torch.Tensor, storage: int) -> View:
     return View(
         storage, dtype_name(tensor), tuple(tensor.shape), tuple(tensor.stride()), offset,
     )
-
-
-@dataclass(frozen=True)
-class SparseTensor:
-    """A tensor of any size that stores values at its windows only; the rest is zero.
-
-    ``like`` is a tensor on torch's meta device with its shape, strides and dtype.
-    """
-
-    like: torch.Tensor
-    windows: tuple[tuple[int, torch.Tensor], ...] = ()  # (first element of the storage, values)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the storage."""
-        return self.like.untyped_storage().nbytes()
-
-    @property
-    def elements(self) -> int:
-        return self.like.numel()
-
-    def part(self, window: int, start: int, count: int) -> torch.Tensor:
-        """``count`` elements from ``start`` on, which lie in the given window."""
-        first, values = self.windows[window]
-        return values[start - first:start - first + count]
 
 
 def _write_elements(fd: int, start: int, tensor: torch.Tensor) -> None:

@@ -1,7 +1,5 @@
 """Budgets for what a recording carries from host code to kernels beside tensors."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 from typing import Any

@@ -1,7 +1,5 @@
 """Typed values to and from JSON; what an untrusted process sent is checked as it is read."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from operator import index
 from typing import Annotated, Any, Self

@@ -1,7 +1,5 @@
 """The compiled code of one launch for a target, in numbers and by source line."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, Self
 

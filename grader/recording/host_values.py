@@ -1,7 +1,5 @@
 """Plain values as JSON: arguments and answers of calls of host code."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 from types import SimpleNamespace

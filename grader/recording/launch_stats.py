@@ -1,7 +1,5 @@
 """Statistics of one launch: bytes moved by line, operations, predicted time."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,15 +1,14 @@
 """A recording: the allocations, fills, copies and launches of one call, from worker to executor."""
 
-from __future__ import annotations
-
 import keyword
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from grader.finding import Fault, fault
 from grader.recording.codec import WHOLE, JsonArray, convert
@@ -64,17 +63,15 @@ class Alloc(JsonArray, frozen=True, tag="alloc"):
     nbytes: Index
 
 
-@dataclass(frozen=True)
-class Fill:
+class Fill(JsonArray, frozen=True, tag="fill"):
     """``target[...] = value`` by host code; the values that may be written are ``FILLS``."""
 
     target: View
-    value: float
-    line: int | None = field(default=None, compare=False)  # of the learner's file
+    value: Any  # a number; read as a text where JSON has none for it
+    line: Line = None  # of the learner's file
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(JsonArray, frozen=True, tag="move"):
     """``target[...] = source`` by host code, cast to the target's dtype.
 
     With ``conjugate`` the source is read as torch's lazily conjugated views are.
@@ -82,7 +79,7 @@ class Move:
 
     target: View
     source: View
-    line: int | None = field(default=None, compare=False)
+    line: Line = None
     conjugate: bool = False
 
 
@@ -106,8 +103,7 @@ class Descriptor(JsonArray, frozen=True):
         return View(base.storage, base.dtype, self.shape, self.strides, base.offset)
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(JsonArray, frozen=True):
     """A kernel argument.
 
     ``kind`` is tensor, descriptor, int, float, bool, none, str, dtype, function or tuple.
@@ -117,18 +113,17 @@ class Argument:
 
     kind: str
     value: Any
-    fields: tuple[str, ...] = ()
+    fields: tuple[Text, ...] = ()
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(JsonArray, frozen=True, tag="launch"):
     """One ``kernel[grid](...)``: every parameter bound, options such as num_warps apart."""
 
-    kernel: str
-    grid: tuple[int, int, int]
-    arguments: Mapping[str, Argument]
-    options: Mapping[str, int | bool | str | None] = field(default_factory=dict)
-    line: int | None = None  # of the learner's file
+    kernel: Text
+    grid: tuple[Index, Index, Index]
+    arguments: Mapping[Text, Argument]
+    options: Annotated[Mapping[_Word, _Option], Meta(max_length=MAX_OPTIONS)] = {}
+    line: Line = None  # of the learner's file
 
     @property
     def programs(self) -> int:
@@ -148,7 +143,7 @@ class Recording:
     """
 
     inputs: tuple[View, ...]
-    events: tuple[Event, ...]
+    events: Annotated[tuple[Event, ...], Meta(max_length=MAX_EVENTS)]
     results: tuple[View, ...]
     returned_tuple: bool = False
     in_place: bool = False
@@ -182,38 +177,20 @@ def dtype_name(value: Any) -> str:
 # Reading checks everything: the worker is not trusted.
 
 
-class _FillRow(JsonArray, frozen=True, tag="fill"):
-    target: View
-    value: Text  # hexadecimal: exact, and infinities survive
-    line: Line
+def to_json(value: Recording | View) -> Any:
+    return _spelled(msgspec.to_builtins(value))
 
 
-class _MoveRow(JsonArray, frozen=True, tag="move"):
-    target: View
-    source: View
-    line: Line
-    conjugate: bool
-
-
-class _LaunchRow(JsonArray, frozen=True, tag="launch"):
-    kernel: Text
-    grid: tuple[Index, Index, Index]
-    arguments: dict[Text, Any]  # read by _argument_from_json
-    options: Annotated[dict[_Word, _Option], Meta(max_length=MAX_OPTIONS)]
-    line: Line
-
-
-class _RecordingRows(msgspec.Struct, frozen=True):
-    inputs: tuple[View, ...]
-    events: Annotated[tuple[Alloc | _FillRow | _MoveRow | _LaunchRow, ...],
-                      Meta(max_length=MAX_EVENTS)]
-    results: tuple[View, ...]
-    returned_tuple: bool = False
-    in_place: bool = False
-
-
-def view_to_json(view: View) -> list[Any]:
-    return [view.storage, view.dtype, list(view.shape), list(view.stride), view.offset]
+def _spelled(value: Any) -> Any:
+    """Lists for tuples, and texts for infinities and NaN, of which JSON has none."""
+    match value:
+        case tuple() | list():
+            return [*map(_spelled, value)]
+        case dict():
+            return {name: _spelled(item) for name, item in value.items()}
+        case float() if not math.isfinite(value):
+            return str(value)
+    return value
 
 
 def view_from_json(data: Any) -> View:
@@ -254,58 +231,38 @@ def line_from_json(data: Any) -> int | None:
     return read(data, Line) or None
 
 
-def _argument_to_json(argument: Argument) -> list[Any]:
-    value = argument.value
-    match argument.kind:
+def _argument(given: Argument, depth: int = 0) -> Argument:
+    """Reads the value of an argument by its kind."""
+    value, names = given.value, given.fields
+    if names and given.kind != "tuple":
+        raise MalformedRecording("names of what is no tuple")
+    match given.kind:
         case "tensor":
-            value = view_to_json(value)
-        case "descriptor":
-            value = [view_to_json(value.base), list(value.shape), list(value.strides),
-                     list(value.block_shape), value.padding, value.round_f32_to_tf32]
-        case "tuple":
-            items = [_argument_to_json(item) for item in value]
-            return ["tuple", items, list(argument.fields)] if argument.fields else ["tuple", items]
-        case "float":
-            value = float(value).hex()
-        case "int":
-            value = str(value)
-    return [argument.kind, value]
-
-
-def _argument_from_json(data: Any, depth: int = 0) -> Argument:
-    match data:
-        case ["tensor", view]:
-            return Argument("tensor", view_from_json(view))
-        case ["descriptor", list(parts)] if len(parts) == 6:
-            return Argument("descriptor", _checked_descriptor(read(parts, Descriptor)))
-        case ["tuple", list(items), *names] if depth < 4 and len(names) < 2:
-            values = tuple(_argument_from_json(item, depth + 1) for item in items)
-            fields = read(names[0], tuple[Text, ...]) if names else ()
-            if names and (len(fields) != len(values) or not are_fields(fields)):
+            value = view_from_json(value)
+        case "descriptor" if isinstance(value, list) and len(value) == 6:
+            value = _checked_descriptor(read(value, Descriptor))
+        case "tuple" if depth < 4:
+            value = tuple(_argument(item, depth + 1) for item in read(value, list[Argument]))
+            if names and (len(names) != len(value) or not are_fields(names)):
                 raise MalformedRecording(
                     "a named tuple has one name, fit for an attribute, for each item")
-            return Argument("tuple", values, fields)
-        case ["int", str(text)] if len(text) <= MAX_TEXT:
-            number = _number(int, text)
-            if not -(1 << 63) <= number < 1 << 64:
+        case "int":
+            if not -(1 << 63) <= read(value, int) < 1 << 64:
                 raise MalformedRecording("an integer of more than 64 bits")
-            return Argument("int", number)
-        case ["float", str(text)] if len(text) <= MAX_TEXT:
-            return Argument("float", _number(float.fromhex, text))
-        case ["bool", bool(value)]:
-            return Argument("bool", value)
-        case ["none", _]:
-            return Argument("none", None)
-        case ["str" | "dtype" | "function" as kind, text]:
-            return Argument(kind, read(text, Text))
-    raise MalformedRecording(f"an argument of an unknown form: {data!r:.40}")
+        case "float":
+            value = _number(value)
+        case "bool" | "none":
+            read(value, bool if given.kind == "bool" else None)
+        case "str" | "dtype" | "function":
+            read(value, Text)
+        case _:
+            raise MalformedRecording(f"an argument of an unknown form: {given!r:.40}")
+    return structs.replace(given, value=value)
 
 
-def _number(parse: Callable[[str], float], text: str) -> float:
-    try:
-        return parse(text)
-    except (ValueError, OverflowError) as error:
-        raise MalformedRecording(f"an argument does not parse: {error}"[:200]) from error
+def _number(data: Any) -> float:
+    """Reads a number of JSON, or one that it has no number for, as a text."""
+    return float(read(data, float | Literal["inf", "-inf", "nan"]))
 
 
 def are_fields(names: Sequence[str]) -> bool:
@@ -332,28 +289,6 @@ def _checked_descriptor(given: Descriptor) -> Descriptor:
     return given
 
 
-def to_json(recording: Recording) -> dict[str, Any]:
-    events: list[list[Any]] = []
-    for event in recording.events:
-        match event:
-            case Alloc(storage, nbytes):
-                events.append(["alloc", storage, nbytes])
-            case Fill(target, value, line):
-                events.append(["fill", view_to_json(target), float(value).hex(), line])
-            case Move(target, source, line, conjugate):
-                events.append(["move", view_to_json(target), view_to_json(source), line, conjugate])
-            case Launch(kernel, grid, arguments, options, line):
-                bound = {name: _argument_to_json(value) for name, value in arguments.items()}
-                events.append(["launch", kernel, list(grid), bound, dict(options), line])
-    return {
-        "inputs": [view_to_json(view) for view in recording.inputs],
-        "events": events,
-        "results": [view_to_json(view) for view in recording.results],
-        "returned_tuple": recording.returned_tuple,
-        "in_place": recording.in_place,
-    }
-
-
 def from_json(data: Any) -> Recording:
     """Reads and checks a recording.
 
@@ -361,30 +296,31 @@ def from_json(data: Any) -> Recording:
         MalformedRecording: anything is missing, of a wrong type, out of bounds, over the budgets,
             or refers to a storage that does not exist yet.
     """
-    rows: _RecordingRows = read(data, _RecordingRows)
-    recording = Recording(
-        tuple(map(_checked, rows.inputs)), tuple(map(_event, rows.events)),
-        tuple(map(_checked, rows.results)), rows.returned_tuple, rows.in_place)
+    recording: Recording = read(data, Recording)
+    recording = replace(recording, events=tuple(map(_event, recording.events)))
+    for view in (*recording.inputs, *recording.results):
+        _checked(view)
     _check_storages(recording)
     return recording
 
 
-def _event(row: Alloc | _FillRow | _MoveRow | _LaunchRow) -> Event:
-    match row:
-        case _FillRow(target, value, line):
-            number = _number(float.fromhex, value)
-            if number not in FILLS:
+def _event(event: Event) -> Event:
+    """Reads what is left of an event; Python gives 0 as a line where it has none."""
+    match event:
+        case Alloc():
+            return event
+        case Fill(target, value):
+            if (number := _number(value)) not in FILLS:
                 raise MalformedRecording(f"a fill with {number}")
-            return Fill(_checked(target), number, line or None)
-        case _MoveRow(target, source, line, conjugate):
-            return Move(_checked(target), _checked(source), line or None, conjugate)
-        case _LaunchRow(kernel, grid, arguments, options, line):
+            return Fill(_checked(target), number, event.line or None)
+        case Launch(kernel, grid, arguments):
             if outside_grid(kernel, grid):
                 raise MalformedRecording("a recorded grid has three sizes within CUDA's limits")
-            return Launch(kernel, grid, {
-                name: _argument_from_json(value) for name, value in arguments.items()}, options,
-                line or None)
-    return row
+            arguments = {name: _argument(value) for name, value in arguments.items()}
+            return structs.replace(event, arguments=arguments, line=event.line or None)
+    _checked(event.target)
+    _checked(event.source)
+    return structs.replace(event, line=event.line or None)
 
 
 def _check_storages(recording: Recording) -> None:

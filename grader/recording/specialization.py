@@ -1,7 +1,5 @@
 """Specialization of a launch: the properties of its arguments that compiled code depends on."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any

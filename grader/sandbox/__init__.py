@@ -1,7 +1,5 @@
 """Process isolation: a warm zygote, a fork per grade, resource limits, framed messages."""
 
-from __future__ import annotations
-
 from grader.sandbox.child_client import Child as Child
 from grader.sandbox.client import Sandbox as Sandbox
 from grader.sandbox.confinement import Isolation as Isolation

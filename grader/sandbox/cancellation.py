@@ -1,7 +1,5 @@
 """Cancellation of a thread's work by another thread, checked while it waits for a process."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

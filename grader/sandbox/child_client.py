@@ -1,7 +1,5 @@
 """The judge's end of one child: requests, deadlines, memory limit, output and exit status."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -150,8 +148,6 @@ class Child(contextlib.AbstractContextManager["Child"]):
     def __exit__(self, *_: object) -> None:
         self.kill()
 
-    # ---------------------------------------------------------------------------------------------
-
     def _finish(self, exchange: _Exchange) -> dict[str, Any]:
         if exchange.open:
             head, now = self._queue[0], time.monotonic()
@@ -183,7 +179,9 @@ class Child(contextlib.AbstractContextManager["Child"]):
         cancellation.check()
         exchange, now = self._queue[0], time.monotonic()
         if now >= self._next_look:
-            self._look_at_memory()
+            limit = self._limits.resident
+            if (held := processes.resident(self.pid, limit, self._inherited)) > limit:
+                raise errors.ChildOutOfMemory(held, limit, self._where(ask=True))
             self._look_at_work(exchange)
             self._next_look = time.monotonic() + POLL_S
         if now >= exchange.deadline:
@@ -260,12 +258,6 @@ class Child(contextlib.AbstractContextManager["Child"]):
         how = "closed its channel and went on" if ended["killed"] else ended["how"]
         raise errors.ChildDied(how, self._where())
 
-    def _look_at_memory(self) -> None:
-        limit = self._limits.resident
-        held = processes.resident(self.pid, limit, self._inherited)
-        if held > limit:
-            raise errors.ChildOutOfMemory(held, limit, self._where(ask=True))
-
     def _look_at_work(self, exchange: _Exchange) -> None:
         """Extends the deadline by the time that the child waited for a CPU."""
         (used, runnable), now = processes.work(self.pid), time.monotonic()
@@ -280,8 +272,6 @@ class Child(contextlib.AbstractContextManager["Child"]):
                 exchange.granted_s += due
                 exchange.deadline += due
         exchange.last_work = now, used
-
-    # ---------------------------------------------------------------------------------------------
 
     def _end(self, op: str = "end", grace: float = 0.0) -> dict[str, Any]:
         self._alive = False

@@ -1,7 +1,5 @@
 """The main function of a forked child: it confines itself, then answers requests."""
 
-from __future__ import annotations
-
 import contextlib
 import faulthandler
 import fcntl

@@ -1,7 +1,5 @@
 """The judge's client of the zygote: starts it, forks children, and cleans up after both."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import functools

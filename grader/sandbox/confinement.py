@@ -1,7 +1,5 @@
 """Drops a child's privileges (user, Landlock, seccomp, rlimits) and reports what took effect."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """Exceptions of the sandbox and of its children."""
 
-from __future__ import annotations
-
 
 class SandboxBroken(RuntimeError):
     """The zygote is gone; that says nothing about the kernel."""

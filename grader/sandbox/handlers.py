@@ -1,7 +1,5 @@
 """Names of the code that children run: handlers, and what the zygote imports and warms."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pkgutil import resolve_name
 

@@ -1,7 +1,5 @@
 """Landlock: restricts this process and its descendants to given files."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

@@ -1,7 +1,5 @@
 """Resource limits of a child: memory, CPU time, files, output."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

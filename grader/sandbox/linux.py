@@ -1,7 +1,5 @@
 """System calls of Linux that Python does not wrap; they raise OSError as those of ``os`` do."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 

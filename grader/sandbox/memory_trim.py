@@ -1,7 +1,5 @@
 """Returns memory to the system while a process waits for work."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import gc

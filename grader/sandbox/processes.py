@@ -1,10 +1,7 @@
 """Process trees: memory and CPU time from /proc, and how to kill them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
-import resource
 import signal
 import time
 from collections.abc import Iterator
@@ -14,7 +11,6 @@ from grader.sandbox.linux import prctl
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _TICKS = os.sysconf("SC_CLK_TCK")  # a second
-_PAGE = resource.getpagesize()
 _PASSES = 50  # a tree that still grows after so many rounds is forking faster than we can stop it
 
 
@@ -82,10 +78,7 @@ def anonymous(pid: int) -> int:
 
 
 def _resident(pid: int) -> int:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * _PAGE
-    except (OSError, IndexError):
-        return 0
+    return _sizes(Path(f"/proc/{pid}/status"), ("VmRSS:",))
 
 
 def _proportional(pid: int) -> int:

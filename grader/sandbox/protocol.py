@@ -1,7 +1,5 @@
 """Framing between judge and child: JSON objects after their length, over a Unix socket."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Paths that a child may read: Python, packages and system libraries, without hidden files."""
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import os

@@ -11,8 +11,6 @@ and the message says what was not permitted. Only calls in another numbering tha
 filter reads (32-bit programs, x32) end the process, since nothing can be said about them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import functools
@@ -58,6 +56,15 @@ _HARMLESS = (2, 3, 7, 11, 15, 16, 21, 23, 27, 30, 37, 38, 39, 40, 42, 0x53564D41
 
 
 _STEP = struct.Struct("=HBBI")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """``audit``: the kernel's constant for it; ``column``: its place in ``NUMBERS``."""
+
+    name: str
+    audit: int
+    column: int
 
 
 class FilterStep(NamedTuple):
@@ -194,17 +201,7 @@ def enforce(here: Architecture, role: Role, *, read_only: bool) -> None:
     syscall(SECCOMP[here.column], _SET_MODE_FILTER, 0, program)
 
 
-# ---------------------------------------------------------------------------------------------
-# The numbers of system calls, on x86-64 and aarch64
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """``audit``: the kernel's constant for it; ``column``: its place in ``NUMBERS``."""
-
-    name: str
-    audit: int
-    column: int
+# -- the numbers of system calls, on x86-64 and aarch64 -----------------------------------------
 
 
 # AUDIT_ARCH_* of <linux/audit.h>: the ELF machine, with bits for little-endian and 64 bits wide.

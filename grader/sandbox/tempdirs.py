@@ -1,7 +1,5 @@
 """Temporary folders: removed even if untrusted code wrote to them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

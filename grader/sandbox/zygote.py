@@ -4,8 +4,6 @@ When the control socket closes, it kills all children, removes the folder of tem
 ends. It is single-threaded and holds nothing that a child must not read.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gc
 import json

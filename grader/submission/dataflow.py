@@ -1,12 +1,10 @@
 """Dataflow of a file: its kernels, and the statements that a value is computed by."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from grader.submission import syntax
 from grader.submission.syntax import functions, last_line, last_name, lines_of, names
@@ -23,8 +21,7 @@ _ACCESSES = (*_LOADS, "store", "scatter", "atomic_and", "atomic_or", "atomic_xor
 _NEAR = 2  # steps: addresses and mask themselves, then what they are made of
 _FAR = 16
 
-# ---------------------------------------------------------------------------------------------
-# Kernels
+# -- kernels ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class KernelDefinition:
         """``co_firstlineno`` of the function's code."""
         return syntax.first_line(self.node)
 
-    def sees(self, other: KernelDefinition) -> bool:
+    def sees(self, other: Self) -> bool:
         """Whether this kernel finds the other one under its name: not inside of a class."""
         if not other.scopes:
             return True
@@ -59,22 +56,18 @@ def kernel_definitions(tree: ast.Module) -> list[KernelDefinition]:
 
     A kernel is a function under ``@triton.jit``, or one that the file gives to ``triton.jit``.
     """
-    candidates: list[tuple[ast.FunctionDef, tuple[Scope, ...]]] = []
-    calls: list[tuple[ast.Call, tuple[Scope, ...]]] = []
-    for node, scopes in _with_scopes(tree):
-        if isinstance(node, ast.FunctionDef):
-            candidates.append((node, scopes))
-        elif isinstance(node, ast.Call):
-            calls.append((node, scopes))
+    nodes = list(_with_scopes(tree))
+    candidates = [(node, scopes) for node, scopes in nodes if isinstance(node, ast.FunctionDef)]
     jits: dict[ast.FunctionDef, tuple[ast.expr, tuple[Scope, ...]]] = {
         node: (decorator, scopes) for node, scopes in candidates
         for decorator in node.decorator_list if is_jit(decorator)}
-    for call, around in calls:
+    for call, around in nodes:
         name = given_to_jit(call)
         named = [(len(scopes), node.lineno, node, scopes) for node, scopes in candidates
                  if node.name == name and around[:len(scopes)] == scopes] if name else []
         if named:
             *_, node, scopes = max(named, key=lambda one: one[:2])
+            assert isinstance(call, ast.Call)
             has_options = call.func if isinstance(call.func, ast.Call) else call
             jits.setdefault(node, (has_options, scopes))
     kernels = [KernelDefinition(node.name, node, jit, scopes) for node, (jit, scopes) in
@@ -118,8 +111,7 @@ def _with_scopes(tree: ast.Module) -> Iterator[tuple[ast.AST, tuple[Scope, ...]]
         pending += [(child, inner) for child in ast.iter_child_nodes(node)]
 
 
-# ---------------------------------------------------------------------------------------------
-# Assignments, and the names that follow from names
+# -- assignments, and the names that follow from names ------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -219,8 +211,7 @@ def _whole(function: ast.FunctionDef) -> range:
     return range(syntax.first_line(function), last_line(function) + 1)
 
 
-# ---------------------------------------------------------------------------------------------
-# Lines of kernels by what depends on them
+# -- lines of kernels by what depends on them ---------------------------------------------------
 
 
 def lines_behind(text: str, line: int, *, far: bool = False, mask: bool = True) -> Lines:
@@ -349,8 +340,7 @@ def _sources(value: ast.expr) -> set[str]:
     return names([value]) | ({_LOAD} if loads else set())
 
 
-# ---------------------------------------------------------------------------------------------
-# Lines of host code by what depends on them
+# -- lines of host code by what depends on them -------------------------------------------------
 
 
 def lines_of_grid(text: str, line: int | None, entry: str = "") -> Lines:
@@ -408,8 +398,7 @@ def lines_of_results(text: str, entry: str) -> Lines:
     return tuple(sorted(lines))
 
 
-# ---------------------------------------------------------------------------------------------
-# Accesses, launches and assignments of a function
+# -- accesses, launches and assignments of a function -------------------------------------------
 
 
 @lru_cache(maxsize=2)  # every finding of a grade asks, of the same file

@@ -1,7 +1,5 @@
 """Digest of the code that a kernel is compiled from; comments and host functions are not in it."""
 
-from __future__ import annotations
-
 import ast
 import hashlib
 from collections.abc import Collection, Mapping

@@ -1,12 +1,12 @@
 """Comparisons that `&` took apart: ``a & b < c`` compares ``a & b``, as `&` binds closer."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from grader.diagnosis import messages
+from grader.finding import Fault, fault
 from grader.report import Finding
 from grader.submission import syntax
 from grader.submission.dataflow import is_kernel
@@ -16,8 +16,8 @@ _LONGEST = 40  # characters of code that are quoted
 
 
 @lru_cache(maxsize=1)  # every failing case asks, of the same file
-def comparison_of_joined(text: str) -> tuple[int, str] | None:
-    """The line of the first one in a kernel, and what it does in words; None where there is none.
+def comparison_of_joined(text: str) -> Fault | None:
+    """The first one in a kernel; None where there is none.
 
     Only what nobody means counts: `&` or `|` beside a comparison without being in its parentheses,
     so that a truth value is compared with a number, or two comparisons became one chain.
@@ -28,12 +28,10 @@ def comparison_of_joined(text: str) -> tuple[int, str] | None:
                key=lambda one: one.lineno, default=None)
     if node is None:
         return None
-    line = node.lineno
     sides = [node.left, *node.comparators]
     joined = next(side for side in sides if _joins(side))
-    others = " and ".join(f"`{_quoted(side)}`" for side in sides if side is not joined)
-    return line, (f"`&` and `|` bind closer than comparisons do: line {line} compares "
-                  f"`{_quoted(joined)}` with {others}.")
+    return fault("joined comparison", line=node.lineno, joined=_quoted(joined),
+                 others=tuple(_quoted(side) for side in sides if side is not joined))
 
 
 def explained_by_precedence(findings: Sequence[Finding], text: str) -> list[Finding]:
@@ -41,9 +39,9 @@ def explained_by_precedence(findings: Sequence[Finding], text: str) -> list[Find
     comparison = findings and findings[0].code in _CODES and comparison_of_joined(text)
     if not comparison:
         return list(findings)
-    line, means = comparison
     first = findings[0]
-    return [replace(first, line=first.line or line, means=means), *findings[1:]]
+    return [replace(first, line=first.line or comparison.value("line"),
+                    means=messages.text(comparison)), *findings[1:]]
 
 
 def _is_taken_apart(node: ast.Compare) -> bool:

@@ -1,7 +1,5 @@
 """P01: the blanks (``...``) of an exercise that are left, by TODO comment."""
 
-from __future__ import annotations
-
 import ast
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence

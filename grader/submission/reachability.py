@@ -1,7 +1,5 @@
 """Reachability: the parts of a submission that a call of one of its functions can run."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Reads a submission, and checks syntax, blanks, kernels and signatures without running it."""
 
-from __future__ import annotations
-
 import ast
 import codecs
 import hashlib
@@ -14,6 +12,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 from grader.finding import fault
 from grader.report import Finding
@@ -64,7 +63,7 @@ class Source:
         """The TODO that each line belongs to; ``exercise`` is the file the learner started with."""
         return places(self.tree, self.text, self.todos, exercise)
 
-    def with_files(self, files: Mapping[str, str], instead_of: str) -> Source:
+    def with_files(self, files: Mapping[str, str], instead_of: str) -> Self:
         """Replaces further files of the submission; nothing in them is checked.
 
         Args:
@@ -236,8 +235,7 @@ def _defining(source: Source, entry: str) -> ast.Module:
     return next(defining, source.trees.get(KERNEL, source.tree))
 
 
-# ---------------------------------------------------------------------------------------------
-# P03 and P04
+# -- P03 and P04 --------------------------------------------------------------------------------
 
 
 def _kernels(tree: ast.Module) -> Finding | None:

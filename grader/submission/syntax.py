@@ -1,7 +1,5 @@
 """Python's parser, and questions about the trees that it returns."""
 
-from __future__ import annotations
-
 import ast
 import threading
 from collections.abc import Iterable, Mapping
@@ -57,8 +55,7 @@ def functions(tree: ast.Module) -> list[ast.FunctionDef]:
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
-# ---------------------------------------------------------------------------------------------
-# Lines
+# -- lines --------------------------------------------------------------------------------------
 
 
 def first_line(node: ast.stmt) -> int:
@@ -76,8 +73,7 @@ def lines_of(node: ast.stmt | ast.expr) -> range:
     return range(node.lineno, last_line(node) + 1)
 
 
-# ---------------------------------------------------------------------------------------------
-# Names
+# -- names --------------------------------------------------------------------------------------
 
 
 def names(nodes: Iterable[ast.AST]) -> set[str]:

@@ -1,7 +1,5 @@
 """Which place of an exercise a line belongs to: by its comment, or as it was in the exercise."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections import Counter, defaultdict
@@ -135,8 +133,7 @@ def _imports(tree: ast.Module, text: str, comments: Mapping[int, int]) -> int | 
                  and written[line - 1].startswith("#")), None)
 
 
-# ---------------------------------------------------------------------------------------------
-# The exercise that a file came from
+# -- the exercise that a file came from ---------------------------------------------------------
 
 _Key = tuple[str, str]  # function, and what a statement does: the name that it gives a value
 

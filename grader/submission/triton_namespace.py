@@ -5,8 +5,6 @@ imports more of Triton than ``import triton, triton.language`` does; a file that
 as an attribute without importing it would run here, and nowhere else.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib import import_module

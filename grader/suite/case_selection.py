@@ -1,7 +1,5 @@
 """Which case is meant: by its name, or by words that no other name holds."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Sequence
 

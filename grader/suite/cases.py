@@ -1,17 +1,18 @@
 """The cases of a suite: what is tried, and what a performance case allows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType
-from typing import Any
+from typing import Any, Self
 
 from grader.recording.compiled_kernel import Binary
 from grader.recording.model import Recording
 from grader.report import Kind
 from grader.suite.inputs import Size
 from grader.suite.sizes import COUNT, Drawn, Sizes, words
+
+__all__ = ["Call", "Case", "CheckResult", "CompiledCode", "Limits", "Property", "Reading", "Tree",
+           "call", "correctness", "edge", "launchable", "performance", "reads", "refuses", "sizes"]
 
 CALL_S = 10.0  # that a call of host code may take
 
@@ -169,7 +170,7 @@ class Case:
     runs: bool = True
     sizes: Sizes | None = None
 
-    def at(self, size: Drawn) -> Case:
+    def at(self, size: Drawn) -> Self:
         """The run at one of the drawn sizes."""
         assert self.sizes is not None
         return replace(self, name=f"{self.name}: {words(size)}", sizes=None,
@@ -218,7 +219,6 @@ def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call 
               if len(values) == 2 and all(type(value) is int for value in values)}
     choices = {key: tuple(values) for key, values in dimensions.items() if key not in ranges}
     return Case(name, Kind.PROPERTY, call=call, sizes=Sizes(make, ranges, choices, count))
-
 
 
 def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),

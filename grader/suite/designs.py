@@ -1,7 +1,5 @@
 """When a design that was written down before the code is right."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

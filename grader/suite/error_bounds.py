@@ -7,8 +7,6 @@ Algorithms, 2nd ed., sections 3.1, 3.5 and 4.2), and carry the error of an inter
 result by its derivative.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -69,9 +67,7 @@ def softmax(x: torch.Tensor, dim: int = -1) -> Amplitude:
     size = values.abs() + torch.where(largest.isfinite(), largest, 0.0).abs()
     size = torch.where(x == largest, 0.0, size)
     mean_size = (p * size).sum(dim=dim, keepdim=True)
-    return Amplitude(
-        pointwise=p * (4 + 2 * size + 2 * mean_size), reduced=p, length=x.shape[dim],
-    )
+    return Amplitude(pointwise=p * (4 + 2 * size + 2 * mean_size), reduced=p, length=x.shape[dim])
 
 
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
@@ -85,11 +81,8 @@ def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
     centred, rstd = _normalised(x, eps)
     scaled = (centred * rstd).abs() * w
     mean_size = x.abs().mean(-1, keepdim=True)
-    return Amplitude(
-        pointwise=4 * scaled + bias.double().abs(),
-        reduced=w * rstd * mean_size + 0.5 * scaled,
-        length=x.shape[-1],
-    )
+    return Amplitude(pointwise=4 * scaled + bias.double().abs(), length=x.shape[-1],
+                     reduced=w * rstd * mean_size + 0.5 * scaled)
 
 
 def layer_norm_backward(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
@@ -112,9 +105,7 @@ def layer_norm_backward(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
     dx = Amplitude(
         pointwise=rstd * (4 * inner + h_off * mean_gh + h * mean_off
                           + KAPPA * FLOAT32 * h_off * mean_off),
-        reduced=rstd * (mean_g + h * mean_gh + 0.5 * inner),
-        length=columns,
-    )
+        reduced=rstd * (mean_g + h * mean_gh + 0.5 * inner), length=columns)
     dw = Amplitude((dy.abs() * h_off).sum(0), (dy.abs() * h).sum(0), max(1, rows))
     return dx, dw, Amplitude(reduced=dy.abs().sum(0), length=max(1, rows))
 
@@ -137,10 +128,8 @@ def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, scale: float
     off = torch.where(p > 0, off, 0.0)
     return Amplitude(
         pointwise=(p * (off + (p * off).sum(-1, keepdim=True))) @ v.abs(),
-        reduced=p @ v.abs(),
-        length=k.shape[-2],
-        middle=((p * p) @ (v * v)).sqrt() if rounds_p else 0.0,
-    )
+        reduced=p @ v.abs(), length=k.shape[-2],
+        middle=((p * p) @ (v * v)).sqrt() if rounds_p else 0.0)
 
 
 def adam(param: torch.Tensor, grad: torch.Tensor, exp_avg: torch.Tensor, exp_avg_sq: torch.Tensor,

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # a course is listed without loading torch
     import torch
 
+__all__ = ["FLOATS", "Input", "Size", "Sparse", "equal_rows", "extremes", "full", "integers",
+           "rand", "row", "row_with", "rows", "special", "spike", "wide"]
+
 Size = int | Callable[[int], int]  # a function gets the BLOCK_SIZE of the learner's own launch
 FLOATS = ("float32", "float16", "bfloat16")  # the dtypes that most modules take
 DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
@@ -176,7 +179,6 @@ def full(*sizes: Size, value: float, dtype: str = "float32") -> Input:
                  sizes, dtype)
 
 
-# ---------------------------------------------------------------------------------------------
 # Rows for `rows(...)`, and values that make the usual mistakes visible.
 
 Row = Callable[["torch.Generator"], "torch.Tensor"]
@@ -208,12 +210,8 @@ def spike(columns: int, dtype: str = "float32") -> Input:
 
     Shows a maximum or a sum that leaves out blocks, and one that starts at 0 instead of -inf.
     """
-    return rows(
-        row(columns, {columns // 2: 250.0}),
-        row(columns, {columns - 1: 300.0}),
-        row(columns, {columns // 2: 200.0}, mean=-100.0),
-        dtype=dtype,
-    )
+    return rows(row(columns, {columns // 2: 250.0}), row(columns, {columns - 1: 300.0}),
+                row(columns, {columns // 2: 200.0}, mean=-100.0), dtype=dtype)
 
 
 def equal_rows(count: int, columns: int, dtype: str = "float32") -> Input:

@@ -1,7 +1,5 @@
 """Wrong versions of a solution, and what a failure like theirs usually means."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Predictions: numbers that learners work out before they run anything."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any

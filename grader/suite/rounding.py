@@ -1,7 +1,5 @@
 """What each dtype keeps of a number: unit roundoffs, spacings, and TF32's three roundings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Sizes that are drawn anew at each grade: stratified, biased to edges, and shrunk on failure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -48,11 +46,8 @@ class Sizes:
             random.shuffle(columns[name])
         drawn = [dict(zip(columns, values, strict=True))
                  for values in zip(*columns.values(), strict=True)]
-        once = {words(size): size for size in sorted(drawn, key=self._volume)}
-        return list(once.values())
-
-    def _volume(self, size: Drawn) -> int:
-        return math.prod(max(1, size[name]) for name in self.ranges)
+        drawn.sort(key=lambda size: math.prod(max(1, size[name]) for name in self.ranges))
+        return list({words(size): size for size in drawn}.values())
 
     def shrunk(self, size: Drawn, fails: Callable[[Drawn], bool]) -> Drawn:
         """Returns the smallest size found that still fails, with at most ``MOST_TRIES`` tries.

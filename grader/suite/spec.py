@@ -1,7 +1,5 @@
 """The vocabulary of a hidden test suite: inputs, cases, cost, tolerance, mutants, the suite."""
 
-from __future__ import annotations
-
 import gc
 import hashlib
 import importlib.util
@@ -12,7 +10,9 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from msgspec import Meta
 
 from grader.report import Kind
 from grader.submission.source import KERNEL
@@ -22,7 +22,9 @@ from grader.suite.mutants import Mutant, read_mutants
 if TYPE_CHECKING:  # a course is listed without loading torch
     import torch
 
-# ---------------------------------------------------------------------------------------------
+__all__ = ["EXACT", "FLOAT32", "KAPPA", "TENSOR_CORES", "Amplitude", "Bench", "Cost", "Function",
+           "Suite", "Tolerance", "digest", "load", "sibling"]
+
 # How a result is compared, and what a job costs at least.
 
 
@@ -36,10 +38,10 @@ class Amplitude:
     the amplitude of an intermediate that may be rounded to the input's dtype.
     """
 
-    pointwise: torch.Tensor | float = 0.0
-    reduced: torch.Tensor | float = 0.0
+    pointwise: "torch.Tensor | float" = 0.0
+    reduced: "torch.Tensor | float" = 0.0
     length: int = 1
-    middle: torch.Tensor | float = 0.0
+    middle: "torch.Tensor | float" = 0.0
 
 
 KAPPA = 4.0  # κ: how far an error may pass its amplitude
@@ -66,7 +68,7 @@ class Tolerance:
     on_gpu: float = 0.0
     leaning: bool = False
 
-    def of_a_gpu(self) -> Tolerance:
+    def of_a_gpu(self) -> Self:
         """For results of a GPU, which approximates roots and quotients, all of them alike."""
         return replace(self, arithmetic=max(self.arithmetic, self.on_gpu), leaning=True)
 
@@ -78,8 +80,8 @@ EXACT = Tolerance()
 class Cost:
     """The least that the job needs: ``bytes`` to read and write, ``flops`` to compute."""
 
-    bytes: int
-    flops: int = 0
+    bytes: Annotated[int, Meta(gt=0)]
+    flops: Annotated[int, Meta(ge=0)] = 0
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,6 @@ class Bench:
     peer_name: str = "the same operations, one by one"
 
 
-# ---------------------------------------------------------------------------------------------
 # The suite
 
 
@@ -248,7 +249,7 @@ class Suite(Function):
         return max(self.capability, AMPERE if of_ampere else (0, 0))
 
     @cached_property
-    def parts(self) -> tuple[Suite, ...]:
+    def parts(self) -> "tuple[Suite, ...]":
         """A suite for each function, its cases named after it, and one for calls of host code."""
         if not self.functions:
             return (self,)
@@ -329,19 +330,14 @@ def _load(path: Path) -> Suite:
     if not isinstance(suite, Suite):
         raise ValueError(f"{path} defines no `suite = Suite(...)`.")
     calls = path.with_name("calls.py")
+    properties = tuple(
+        Property(name.removeprefix("test_").replace("_", " "), test=value,
+                 functions=names_in(value.__code__) & {f.entry for f in suite.functions})
+        for name, value in vars(module).items() if name.startswith("test_") and callable(value))
     loaded = replace(
-        suite,
-        name="/".join(path.parent.parts[-2:]),
-        properties=tuple(
-            Property(name.removeprefix("test_").replace("_", " "), test=value,
-                     functions=names_in(value.__code__) & {f.entry for f in suite.functions})
-            for name, value in vars(module).items()
-            if name.startswith("test_") and callable(value)
-        ),
-        mutants=read_mutants(path.with_name("mutants.toml")),
-        calls=calls.read_text(encoding="utf-8") if calls.exists() else "",
-        sha256=digest(path),
-    )
+        suite, name="/".join(path.parent.parts[-2:]), properties=properties,
+        mutants=read_mutants(path.with_name("mutants.toml")), sha256=digest(path),
+        calls=calls.read_text(encoding="utf-8") if calls.exists() else "")
     names = [case.name for case in loaded.ordered()]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ValueError(f"{path} has several cases called '{twice[0]}'.")

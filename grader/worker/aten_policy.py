@@ -1,7 +1,5 @@
 """The policy for ATen operations in host code: each has a class, such as view or deny."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

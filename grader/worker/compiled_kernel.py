@@ -1,7 +1,5 @@
 """The ``CompiledKernel`` that a launch or ``kernel.warmup`` returns to host code."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -67,6 +65,23 @@ class Figures:
         return compiled
 
 
+class _Metadata:
+    """``metadata`` of a compiled kernel."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+        self.name = compiled.name
+        self.warp_size = WARP
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("shared", "num_warps"):
+            return self._compiled._figure(name)
+        if name not in _OPTIONS:
+            raise AttributeError(f"the metadata of a grade's compiled kernels has no `{name}`: it "
+                                 f"has name, shared, num_warps, {', '.join(_OPTIONS)}")
+        return {**_OPTIONS, **self._compiled._kwargs}[name]
+
+
 class CompiledKernel:
     """Triton's ``CompiledKernel``, as far as host code of a grade can use one.
 
@@ -87,23 +102,6 @@ class CompiledKernel:
 
     def _init_handles(self) -> None:
         self._loaded = True
-
-    @property
-    def n_regs(self) -> int:
-        return self._loaded_figure("n_regs")
-
-    @property
-    def n_spills(self) -> int:
-        return self._loaded_figure("n_spills")
-
-    @property
-    def n_max_threads(self) -> int:
-        return self._loaded_figure("num_warps") * WARP
-
-    def _loaded_figure(self, name: str) -> int:
-        if not self._loaded:
-            raise AttributeError  # Python goes on to `__getattr__`
-        return self._figure(name)
 
     def _figure(self, name: str) -> int:
         if self._launch is None:
@@ -134,35 +132,15 @@ class CompiledKernel:
 
         return launch
 
-    def __getattr__(self, name: str) -> NoReturn:
-        if name in ("n_regs", "n_spills", "n_max_threads"):
+    def __getattr__(self, name: str) -> int:
+        if name not in ("n_regs", "n_spills", "n_max_threads"):
+            raise AttributeError(f"the compiled kernels of a grade have no `{name}`: they have "
+                                 "metadata, n_regs, n_spills, n_max_threads "
+                                 "and `kernel[grid](...)`")
+        if not self._loaded:
             raise AttributeError(f"'CompiledKernel' object has no attribute '{name}' before "
                                  f"`_init_handles()` or a launch")
-        raise AttributeError(f"the compiled kernels of a grade have no `{name}`: they have "
-                             "metadata, n_regs, n_spills, n_max_threads and `kernel[grid](...)`")
-
-
-class _Metadata:
-    """``metadata`` of a compiled kernel."""
-
-    def __init__(self, compiled: CompiledKernel) -> None:
-        self._compiled = compiled
-        self.name = compiled.name
-        self.warp_size = WARP
-
-    @property
-    def shared(self) -> int:
-        return self._compiled._figure("shared")
-
-    @property
-    def num_warps(self) -> int:
-        return self._compiled._figure("num_warps")
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in _OPTIONS:
-            raise AttributeError(f"the metadata of a grade's compiled kernels has no `{name}`: it "
-                                 f"has name, shared, num_warps, {', '.join(_OPTIONS)}")
-        return {**_OPTIONS, **self._compiled._kwargs}[name]
+        return self._figure("num_warps") * WARP if name == "n_max_threads" else self._figure(name)
 
 
 class _ArgumentRecorder(Recorder):

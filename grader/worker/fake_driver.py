@@ -1,7 +1,5 @@
 """The GPU that host code finds where it asks for one: the target of the grade. It runs nothing."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,8 +22,9 @@ NO_LAUNCH = "no launch is taken here"  # in the message of one outside of a call
 class _Told(Driver):
     """Answers like the driver of a machine with one GPU, for code that chooses by what it has."""
 
-    def get_current_device(self) -> int:
-        return 0
+    def __init__(self, target: Target) -> None:
+        super().__init__(target)
+        self.get_current_device = lambda: 0
 
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"the driver of a grade has no `{name}`: it tells of the GPU that "
@@ -35,14 +34,7 @@ class _Told(Driver):
 class _OneDevice(torch.cuda.device):
     """``with torch.cuda.device(x.device)`` where that is the CPU: nothing changes inside."""
 
-    def __init__(self, device: Any = None) -> None:
-        pass
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *raised: object) -> None:
-        pass
+    __init__ = __enter__ = __exit__ = lambda *_, **__: None  # type: ignore[assignment]
 
 
 def capability() -> int | None:

@@ -1,7 +1,5 @@
 """Has torch's compiler make a graph, so that forks need not be the first to do so."""
 
-from __future__ import annotations
-
 import torch
 import torch._dynamo
 import torch.testing._internal.optests  # what `torch.library.opcheck` needs

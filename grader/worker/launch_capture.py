@@ -1,7 +1,5 @@
 """Captures ``kernel[grid](...)`` as data: arguments bound, grid checked, nothing executed."""
 
-from __future__ import annotations
-
 import contextlib
 import difflib
 import operator

@@ -1,7 +1,5 @@
 """The untrusted side: loads the learner's file, calls its function, returns what was recorded."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import inspect
@@ -203,7 +201,7 @@ def warm() -> None:
     handler = WorkerHandler()
     handler.load(WARMUP)
     with arena.pack([torch.ones(8)]) as packed:
-        views = [{"tensor": model.view_to_json(view)} for view in packed.views]
+        views = [{"tensor": model.to_json(view)} for view in packed.views]
         call = {"op": "call", "entry": "softmax", "layout": packed.layout(), "arguments": views}
         handler.handle(call, [packed.fd])
     sys.modules.pop(module_loader.NAME, None)

@@ -1,7 +1,5 @@
 """The learner's module: loading it, and finding its lines in frames and exceptions."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import sys
@@ -14,6 +12,7 @@ from typing import Any
 
 import triton
 
+from grader.engine.interpreter.errors import raised_line
 from grader.recording.model import MAX_MESSAGE
 from grader.submission.dataflow import KernelDefinition, kernel_definitions
 
@@ -72,15 +71,6 @@ def lines_on_the_cpu(path: str) -> frozenset[int]:
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1))
 
 
-def _raised_line(path: str, error: BaseException) -> int | None:
-    """The last line of the learner's file that an exception went through."""
-    if isinstance(error, SyntaxError) and error.filename == path:
-        return error.lineno
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
-             if frame.f_code.co_filename == path]
-    return lines[-1] if lines else None
-
-
 def describe(path: str, error: BaseException) -> dict[str, Any]:
     """An exception as data. What a failed allocation raises counts as a ``MemoryError``."""
     types = [cls.__name__ for cls in type(error).__mro__ if cls is not object]
@@ -90,4 +80,6 @@ def describe(path: str, error: BaseException) -> dict[str, Any]:
         message = f"(its message could not be made: {type(second).__name__})"
     if isinstance(error, RuntimeError) and any(text in message for text in _NO_MEMORY):
         types = ["MemoryError", *types]
-    return {"types": types, "message": message[:MAX_MESSAGE], "line": _raised_line(path, error)}
+    line = error.lineno if isinstance(error, SyntaxError) and error.filename == path else \
+        raised_line(path, error)
+    return {"types": types, "message": message[:MAX_MESSAGE], "line": line}

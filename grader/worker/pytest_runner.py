@@ -1,7 +1,5 @@
 """Runs the learner's own tests under pytest, with every launch on the engine, under watch."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,11 +1,10 @@
 """Records what host code does with memory as events, and the state of every storage."""
 
-from __future__ import annotations
-
 import ctypes
 import enum
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, NoReturn
 
 import torch
@@ -96,8 +95,7 @@ class Recorder:
             self.add(tensor, StorageKind.INPUT, number, name).changing = number in changing
         self._inputs = tuple(view_of(tensor, number) for _, tensor, number in inputs)
 
-    # ---------------------------------------------------------------------------------------------
-    # Findings
+    # -- findings -------------------------------------------------------------------------------
 
     def find(self, code: str, data: Data, line: int | None = None) -> None:
         if len(self.findings) < MAX_FINDINGS:
@@ -112,8 +110,7 @@ class Recorder:
         self.configurations = max(self.configurations, len(configs))
         return configs[self._config % len(configs)]
 
-    # ---------------------------------------------------------------------------------------------
-    # Storages
+    # -- storages -------------------------------------------------------------------------------
 
     def add(self, tensor: torch.Tensor, kind: StorageKind, number: int | None = None,
             name: str = "") -> RecordedStorage:
@@ -171,8 +168,7 @@ class Recorder:
         fixed = storage is not None and storage.kind is StorageKind.INPUT and not storage.changing
         return storage.name if storage and fixed else ""
 
-    # ---------------------------------------------------------------------------------------------
-    # Events
+    # -- events ---------------------------------------------------------------------------------
 
     def note(self, event: Event) -> None:
         if len(self.events) >= MAX_EVENTS:
@@ -257,19 +253,12 @@ class Recorder:
                 storage.ends = _ends(storage.keep)
                 self.find("X01", fault("written past torch", name=storage.name))
 
-    # ---------------------------------------------------------------------------------------------
-
     def recording(self, results: Sequence[torch.Tensor], returned_tuple: bool) -> Recording:
         """The recording; without returned views if one of them is not recorded memory."""
         self.check_untouched()
-        views: list[View] = []
-        for result in results:
-            view = self._result(result)
-            if view is None:
-                views = []
-                break
-            views.append(view)
-        return Recording(self._inputs, tuple(self.events), tuple(views), returned_tuple)
+        views = tuple(view for view in takewhile(bool, map(self._result, results)) if view)
+        return Recording(self._inputs, tuple(self.events),
+                         views if len(views) == len(results) else (), returned_tuple)
 
     def _result(self, tensor: torch.Tensor) -> View | None:
         self.check_device(tensor)

@@ -1,7 +1,5 @@
 """Drivers that every suite has: they read what a learner wrote down before measuring."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any

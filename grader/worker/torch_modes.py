@@ -1,9 +1,7 @@
 """Torch modes that record the allowed operations of host code and report the others."""
 
-from __future__ import annotations
-
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 from unittest import mock
@@ -56,7 +54,8 @@ class FunctionCallMode(TorchFunctionMode):
             if name in _READ_BACK and args and isinstance(args[0], torch.Tensor):
                 recorder.read(args[0], _method_name(name))
             result = func(*args, **(kwargs or {}))
-            if name in _MOVE and _names_a_device(args[1:], kwargs or {}):
+            if name in _MOVE and any(isinstance(value, torch.device | torch.Tensor | str)
+                                     for value in (*args[1:], *(kwargs or {}).values())):
                 recorder.moved_to_a_device(result)
             return result
         finally:
@@ -132,12 +131,6 @@ def _show(recorder: Recorder, func: Any, args: Any, kwargs: Any) -> str:
             return str(func(*args, **kwargs))
     return (f"tensor(shape={tuple(tensor.shape)}, dtype={tensor.dtype}; "
             f"its values exist only where the kernels run)")
-
-
-def _names_a_device(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether arguments of ``Tensor.to`` include a device, or a tensor on one."""
-    return any(isinstance(value, torch.device | torch.Tensor | str)
-               for value in (*args, *kwargs.values()))
 
 
 def _method_name(name: str) -> str:

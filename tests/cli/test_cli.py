@@ -18,9 +18,9 @@ import pytest
 
 import grader
 import tritonlab
+from grader.diagnosis.messages import NOT_WRITTEN
 from grader.report import CaseResult, Details, Finding, Kind, Verdict
 from grader.suite.case_selection import UnknownCase
-from grader.text import NOT_WRITTEN
 from tests.support import toy
 from tritonlab import errors
 from tritonlab.render.screen import Screen

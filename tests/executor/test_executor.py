@@ -852,7 +852,7 @@ def _run_request(change: Any) -> dict[str, Any]:
         "events": [["alloc", 1, 32],
                    ["launch", "copy_kernel", [1, 1, 1],
                     {"x_ptr": ["tensor", view], "out_ptr": ["tensor", [1, "float32", [8], [1], 0]],
-                     "n": ["int", "8"], "BLOCK": ["int", "8"]}, {}, 3]],
+                     "n": ["int", 8], "BLOCK": ["int", 8]}, {}, 3]],
         "results": [[1, "float32", [8], [1], 0]],
     }
     change(data)
@@ -869,7 +869,7 @@ def _describe(data: dict[str, Any], *, base: Any = (0, "float32", [8], [1], 0),
 
 
 def _name(data: dict[str, Any], names: Any) -> None:
-    data["events"][1][3]["n"] = ["tuple", [["int", "8"], ["int", "8"]], names]
+    data["events"][1][3]["n"] = ["tuple", [["int", 8], ["int", 8]], names]
 
 
 MALFORMED: dict[str, Any] = {
@@ -882,7 +882,7 @@ MALFORMED: dict[str, Any] = {
     "an unknown storage": lambda d: d["results"].append([5, "float32", [1], [1], 0]),
     "an input that is not in the arena": lambda d: d["inputs"].append([7, "float32", [1], [1], 0]),
     "an allocation over an input": lambda d: d["events"].append(["alloc", 0, 64]),
-    "an unknown parameter": lambda d: d["events"][1][3].update(z=["int", "1"]),
+    "an unknown parameter": lambda d: d["events"][1][3].update(z=["int", 1]),
     "a missing argument": lambda d: d["events"][1][3].pop("n"),
     "a missing constexpr": lambda d: d["events"][1][3].pop("BLOCK"),
     "an unknown function": lambda d: d["events"][1][3].update(n=["function", "os.system"]),
@@ -935,7 +935,7 @@ MALFORMED: dict[str, Any] = {
     "a named tuple with code": lambda d: _name(d, ["x", "y=print()"]),
     "a named tuple with a number": lambda d: _name(d, ["x", 3]),
     "a named tuple with one word": lambda d: _name(d, "xy"),
-    "names of no tuple": lambda d: d["events"][1][3].update(n=["int", "8", ["x"]]),
+    "names of no tuple": lambda d: d["events"][1][3].update(n=["int", 8, ["x"]]),
     "complex elements": lambda d: d["events"][1][3].update(
         x_ptr=["tensor", [0, "complex64", [4], [1], 0]]),
 }
@@ -967,7 +967,7 @@ def test_a_descriptor_that_fits_is_no_reason_to_refuse(tmp_path: Path) -> None:
     x_desc = request["recording"]["events"][1][3]["x_ptr"]
     request["recording"]["events"][1][1:4] = ["pad_kernel", [1, 1, 1], {
         "x_desc": x_desc, "y_ptr": ["tensor", [1, "float32", [8], [1], 0]],
-        "M": ["int", "2"], "N": ["int", "4"]}]
+        "M": ["int", 2], "N": ["int", 4]}]
 
     reply, _ = session.ask({**request, "layout": session.packed.layout()})
 

@@ -7,13 +7,13 @@ tensors that it never had, in a process that runs nothing else of its file.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from msgspec import structs
 
 from grader.gpu.client import NoGpu, present
 from grader.processes.replies import Outcome, Stopped, Timed, unusable
@@ -70,7 +70,7 @@ def test_what_is_recorded_is_the_honest_work(of, name):
 def work(outcome: Outcome) -> list[Any]:
     """What happens to memory, whatever line asked for it."""
     assert outcome.recording is not None
-    return [replace(event, line=None) if isinstance(event, Launch) else event
+    return [structs.replace(event, line=None) if isinstance(event, Launch) else event
             for event in outcome.recording.events]
 
 

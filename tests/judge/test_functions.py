@@ -12,6 +12,7 @@ import grader
 from grader import Finding, Verdict
 from grader.diagnosis.codes import known_mistake
 from grader.diagnosis.explain import mistakes_in
+from grader.diagnosis.messages import NOT_WRITTEN
 from grader.finding import WrongValues, fault
 from grader.judge.discrimination import examine
 from grader.report import Kind
@@ -35,7 +36,6 @@ from grader.suite import (
 )
 from grader.suite.cases import names_in
 from grader.suite.error_bounds import elementwise, total
-from grader.text import NOT_WRITTEN
 
 ROOT = Path(__file__).parents[2]
 FILE = '''from __future__ import annotations

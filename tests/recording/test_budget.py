@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from msgspec import structs
 
 import grader
 from grader import Verdict
@@ -116,9 +116,10 @@ def test_a_suite_may_deny_copies_and_not_those_of_nothing() -> None:
 @pytest.mark.parametrize("option", ["ir_override", "ptx_options"])
 def test_no_launch_hands_the_compiler_other_code(option: str) -> None:
     plain = launch()
-    tuned = replace(plain, options={"num_warps": 8, "maxnreg": 64})
+    tuned = structs.replace(plain, options={"num_warps": 8, "maxnreg": 64})
+    other = structs.replace(plain, options={option: "other.ptx"})
 
-    (finding,) = replaced_code(recording(plain, replace(plain, options={option: "other.ptx"})))
+    (finding,) = replaced_code(recording(plain, other))
 
     assert (finding.code, option in finding.seen) == ("X01", True)
     assert replaced_code(recording(plain, tuned)) == []

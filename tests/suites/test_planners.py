@@ -9,8 +9,8 @@ import pytest
 
 import grader
 from grader.diagnosis import codes
-from grader.engine.compiler.occupancy import occupancy as counted
 from grader.engine.compiler.targets import find
+from grader.engine.compiler.targets import occupancy as counted
 from grader.judge.contract import wrong_answer
 from grader.report import Finding
 

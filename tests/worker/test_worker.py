@@ -75,7 +75,7 @@ def call(sandbox: Sandbox, tmp_path: Path) -> Iterator[Call]:
         with arena.pack(tensors) as packed:
             views = iter(packed.views)
             items = [
-                {"tensor": model.view_to_json(next(views))} if isinstance(a, torch.Tensor)
+                {"tensor": model.to_json(next(views))} if isinstance(a, torch.Tensor)
                 else {"meta": list(a)} if isinstance(a, tuple)
                 else {"value": host_values.to_json(a)}
                 for a in arguments
@@ -287,7 +287,7 @@ def test_inputs_are_freed_when_a_call_ends(sandbox: Sandbox, tmp_path: Path) -> 
 
     with arena.pack([x8()]) as packed:
         request = {"op": "call", "entry": "f", "layout": packed.layout(),
-                   "arguments": [{"tensor": model.view_to_json(packed.views[0])}]}
+                   "arguments": [{"tensor": model.to_json(packed.views[0])}]}
         replies = [child.ask(request, [packed.fd]) for _ in range(3)]
     output = child.output()
     child.kill()

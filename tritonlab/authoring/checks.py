@@ -1,7 +1,5 @@
 """Checks of a module's files that run nothing; each yields its faults."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping

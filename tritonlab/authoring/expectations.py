@@ -1,20 +1,15 @@
 """The expected grades of an exercise, a solution and a mutant."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from grader.report import CaseResult, Kind, Report, Skip, Verdict
 from grader.submission import syntax
+from grader.suite import Mutant
 from grader.text import ranges
 from tritonlab.authoring import module_files
 from tritonlab.authoring.module_files import Material
-
-if TYPE_CHECKING:
-    from grader.suite import Mutant
 
 MOST_NAMED = 3  # cases that broke the grader
 
@@ -73,10 +68,7 @@ def _is_only_signatures(material: Material) -> Iterator[str]:
 
 
 def solution_passes(report: Report) -> Iterator[str]:
-    """Checks that every case passes, advisory ones too.
-
-    Checks that need a GPU may be skipped.
-    """
+    """Checks that all cases pass, advisory ones too; what needs a GPU may be skipped."""
     yield from _broken(report)
     for result in report.results:
         if result.verdict is Verdict.FAILED:

@@ -1,18 +1,13 @@
 """The files of a module: read, and checked for missing and stray ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import grader
 from grader.processes.cache import folder_sha256
+from grader.suite import Suite
 from tritonlab.course.course import Course, Module, Roots
-
-if TYPE_CHECKING:
-    from grader.suite import Suite
 
 KERNEL = "kernel.py"
 STARTERS = ("blanks", "slow", "broken", "specification")  # what exercises of a track may be
@@ -45,11 +40,7 @@ class Material:
 
 
 def read(module: Module, starter: str) -> Material:
-    """Reads a module whose files are complete.
-
-    Raises:
-        Exception: any error of the author's suite.
-    """
+    """Reads a module whose files are complete. Raises any error of the author's suite."""
     before = digests(module)
     suite = grader.load_suite(module.suite)
     exercise, solution = (

@@ -1,24 +1,19 @@
 """Mutants: the part of a suite that each is graded with, and its grades."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import grader
 from grader.report import Kind, Verdict
+from grader.sandbox import Sandbox
 from grader.submission import reachability
+from grader.suite import Case, Function, Mutant, Suite
 from grader.suite.inputs import Input, Sparse
 from tritonlab.authoring import expectations
 from tritonlab.authoring.module_files import KERNEL, Material, write
-
-if TYPE_CHECKING:
-    from grader.sandbox import Sandbox
-    from grader.suite import Case, Function, Mutant, Suite
 
 
 def draws(suite: Suite, name: str) -> bool:

@@ -1,7 +1,5 @@
 """Proofs about a module, kept by the digest of all that they depend on."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Runs every check of every module, several at a time in warm processes."""
 
-from __future__ import annotations
-
 import bisect
 import contextlib
 import itertools
@@ -16,11 +14,13 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import grader
 from grader.processes.cache import FOLDER
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, Kind
+from grader.sandbox import Sandbox
+from grader.submission import source
 from tritonlab.authoring import checks as author
 from tritonlab.authoring import expectations, module_files, proofs
 from tritonlab.authoring import mutants as mutated
@@ -30,9 +30,6 @@ from tritonlab.authoring.worker_pool import WorkerPool
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module, Roots
 from tritonlab.errors import TritonlabError, brief
-
-if TYPE_CHECKING:
-    from grader.sandbox import Sandbox
 
 RUNS = 5  # of every mutant, each with fresh inputs
 MOST_WORKERS = 8  # processes, each with torch and a warm sandbox: about a gibibyte, 6 s to start
@@ -166,17 +163,11 @@ class CourseProof:
     def to_dict(self) -> dict[str, Any]:
         """Returns plain data of ``schema`` 1."""
         return {
-            "schema": 1,
-            "passed": self.passed,
-            "exit_code": self.exit_code,
-            "seconds": self.seconds,
-            "cached": self.cached,
-            "broken": self.broken,
+            "schema": 1, "passed": self.passed, "exit_code": self.exit_code,
+            "seconds": self.seconds, "cached": self.cached, "broken": self.broken,
             "strays": list(self.strays),
             "modules": [{
-                "module": proof.module,
-                "title": proof.title,
-                "passed": proof.passed,
+                "module": proof.module, "title": proof.title, "passed": proof.passed,
                 "seconds": proof.seconds,
                 "checks": [{"passed": o.passed, **asdict(o)} for o in proof.outcomes],
                 "mutants": [{"passed": m.passed, **asdict(m)} for m in proof.mutants],
@@ -272,7 +263,6 @@ def _workshop(roots: Roots, anew: bool) -> Iterator[Callable[[Task], TaskResult]
         yield partial(_perform, course.load(roots), box)
 
 
-# ---------------------------------------------------------------------------------------------
 # The tasks
 
 _material = cache(module_files.read)
@@ -336,7 +326,6 @@ def exercise_imports(material: Material, box: Sandbox) -> Iterator[str]:
     """Checks that the exercise with its blanks can be imported in the sandbox."""
     from grader.processes.replies import Stopped
     from grader.processes.session import Session
-    from grader.submission import source
 
     suite = material.suite
     try:

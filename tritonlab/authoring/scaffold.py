@@ -1,7 +1,5 @@
 """The scaffold of a new module, which overwrites no file."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import keyword
@@ -101,25 +99,15 @@ def _next_number(track: Track, roots: Roots, slug: str) -> int:
 
 
 def write(plan: Plan) -> list[Path]:
-    """Creates all files of a module, or none.
-
-    Raises:
-        TritonlabError: a folder or a file cannot be written.
-    """
+    """Creates all files of a module; raises TritonlabError, and leaves none, if one fails."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     values = {"plan": plan, "blanks": BLANKS[plan.starter], "headings": checks.HEADINGS,
               "todo": checks.PROMPT, "marker": plan.marker}
     exercise, solution, suite = plan.folders
-    files = {
-        exercise / "module.toml": "module.toml",
-        exercise / "README.md": "README.md",
-        exercise / "lesson.py": "lesson.py",
-        exercise / "kernel.py": f"{plan.starter}.py",
-        solution / "kernel.py": "solution.py",
-        suite / "suite.py": "suite.py",
-        suite / "mutants.toml": "mutants.toml",
-    }
+    files = {exercise / name: name for name in ("module.toml", "README.md", "lesson.py")}
+    files |= {exercise / "kernel.py": f"{plan.starter}.py", solution / "kernel.py": "solution.py"}
+    files |= {suite / name: name for name in ("suite.py", "mutants.toml")}
     templates = Environment(
         loader=PackageLoader("tritonlab.authoring"), undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)

@@ -1,7 +1,5 @@
 """Worker processes for tasks; one that dies costs the tasks in progress and is replaced."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import multiprocessing
@@ -67,7 +65,6 @@ def _interrupts_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-# ---------------------------------------------------------------------------------------------
 # In the worker
 
 _resources = contextlib.ExitStack()

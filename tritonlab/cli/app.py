@@ -1,7 +1,5 @@
 """The command `tritonlab`: its verbs, in the order in which the help lists them."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from typing import Annotated

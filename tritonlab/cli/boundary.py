@@ -1,7 +1,5 @@
 """The boundary of a verb: what it prints, and errors as a sentence and an exit code."""
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import functools
@@ -83,7 +81,7 @@ def run(work: Callable[[], int]) -> int:
         return show_error(errors.unexpected(error, place.mark if place else None))
 
 
-def screen_on(plain: bool, stream: TextIO | None = None) -> Screen:
+def screen_on(plain: bool, stream: TextIO | None = None) -> "Screen":
     """Returns the screen of standard output; TRITONLAB_PLAIN=1 asks for plain mode too."""
     from tritonlab.render.screen import Screen
 
@@ -91,14 +89,14 @@ def screen_on(plain: bool, stream: TextIO | None = None) -> Screen:
     return Screen(stream, plain=plain or asked)
 
 
-def progress_on(plain: bool) -> Progress:
+def progress_on(plain: bool) -> "Progress":
     """Returns a status line on standard error."""
     from tritonlab.render.screen import Progress
 
     return Progress(screen_on(plain, sys.stderr))
 
 
-def show(as_json: bool, plain: bool, data: Mapping[str, Any], view: Callable[[Screen], None],
+def show(as_json: bool, plain: bool, data: Mapping[str, Any], view: Callable[["Screen"], None],
          command: str, before: str = "Next: ") -> None:
     """Prints a result, as JSON or by its view, and the command that comes next."""
     if as_json:

@@ -1,7 +1,5 @@
 """The verbs about this machine: doctor and tour."""
 
-from __future__ import annotations
-
 import sys
 from typing import Annotated
 

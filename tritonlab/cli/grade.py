@@ -1,16 +1,14 @@
 """The verbs `grade` and `watch`, and `python kernel.py`, which grades the public cases."""
 
-from __future__ import annotations
-
 import functools
 import os
 import shlex
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from grader.report import CaseResult, Report
 from tritonlab import errors
 from tritonlab.cli import boundary, options
 from tritonlab.cli.boundary import onward, progress_on, screen_on, show, verb, warn
@@ -20,9 +18,6 @@ from tritonlab.errors import Interrupted, TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.workspace import editor, workspace
 from tritonlab.workspace.submission import Submission, resolve, submission_at
-
-if TYPE_CHECKING:
-    from grader.report import CaseResult, Report
 
 
 @verb
@@ -73,7 +68,7 @@ def grade(
         for shown_result, graded in zip(data["results"], report.results, strict=True):
             shown_result["replay"] = _replay(submission, graded)
         data |= {"saved": result.saved, "not_saved": result.complaint,
-                 "hint": asdict(offer) if offer else None}
+                 "hint": offer.to_dict() if offer else None}
         replay = _replay(submission, first)
         show(as_json, plain, {"module": module.id, **data}, lambda screen: view.show(
             screen, module, report, _details(report, submission),

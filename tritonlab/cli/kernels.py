@@ -1,7 +1,5 @@
 """The verbs about compiled kernels and their speed: inspect and bench."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Annotated

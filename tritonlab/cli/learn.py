@@ -1,7 +1,5 @@
 """The verbs of the learner's loop: start, next, read, hint, reset and solution."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

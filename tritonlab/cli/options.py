@@ -4,8 +4,6 @@ Completion runs at every press of Tab, so it loads neither torch nor any suite: 
 module are those of its last grade.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The verbs of the record: list, status, merge, certificate, verify and report."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from dataclasses import asdict
@@ -10,21 +8,15 @@ from typing import Annotated
 
 import typer
 
-from tritonlab.cli import options
-from tritonlab.cli.boundary import (
-    onward,
-    print_json,
-    progress_on,
-    reading_here,
-    screen_on,
-    show,
-    verb,
-    warn,
-)
+from tritonlab.cli import boundary, options
+from tritonlab.cli.boundary import onward, progress_on, reading_here, show, verb, warn
 from tritonlab.cli.options import Gpu, Json, Plain
 from tritonlab.course import course
 from tritonlab.errors import TritonlabError, shown
 from tritonlab.progress import certificate as certificates
+from tritonlab.progress import merge as merging
+from tritonlab.progress import progress_report
+from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import output_files, workspace
 
 
@@ -37,9 +29,9 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     reading = reading_here(the_course)
     shown_certificate = certificates.build(the_course, reading)
     if as_json:
-        print_json(view.list_to_dict(the_course, shown_certificate))
+        boundary.print_json(view.list_to_dict(the_course, shown_certificate))
         return 0
-    screen = screen_on(plain)
+    screen = boundary.screen_on(plain)
     view.show_list(screen, the_course, shown_certificate)
     screen.next(onward(the_course, reading), "Next: ")
     return 0
@@ -57,10 +49,10 @@ def status(
     """Your progress: what is passed, what is open, what is left; or every attempt."""
     from tritonlab.render import progress as view
 
-    if history or module_id:
-        return _history(module_id, as_json, plain)
     the_course = course.load()
     reading = reading_here(the_course)
+    if history or module_id:
+        return _history(the_course, reading, module_id, as_json, plain)
     place = workspace.find()
     standing = certificates.build(the_course, reading)
     here = place.module_here(the_course) if place else None
@@ -74,18 +66,15 @@ def status(
     return 0
 
 
-def _history(module_id: str | None, as_json: bool, plain: bool) -> int:
-    from tritonlab.progress import progress_report
+def _history(the_course: course.Course, reading: JournalReading, module_id: str | None,
+             as_json: bool, plain: bool) -> int:
     from tritonlab.render import progress as view
 
-    the_course = course.load()
-    reading = reading_here(the_course)
     module = the_course.find(module_id) if module_id else None
     attempts = progress_report.attempts(the_course, reading, module)
-    command = onward(the_course, reading)
-    if module is not None:
-        begun = any(record.module == module.id for record in reading.records)
-        command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
+    begun = module and any(record.module == module.id for record in reading.records)
+    command = f"tritonlab {'grade' if begun else 'start'} {module.id}" if module else \
+        onward(the_course, reading)
     show(as_json, plain,
          {"schema": 1, "module": module.id if module else None,
           "attempts": [asdict(attempt) for attempt in attempts]},
@@ -100,7 +89,6 @@ def merge(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Add what you did on another machine to the record here; merging again changes nothing."""
-    from tritonlab.progress import merge as merging
     from tritonlab.render import progress as view
 
     the_course = course.load()
@@ -141,13 +129,11 @@ def certificate(
     if as_json:
         sys.stdout.write(current.to_json())
     else:
-        screen = screen_on(plain)
+        screen = boundary.screen_on(plain)
         view.show(screen, current, html)
-        if html is not None:
-            screen.next(f"tritonlab verify {shlex.quote(shown(html.absolute()))}",
-                        "Grade again what it says: ")
-        else:
-            screen.next(onward(the_course, reading, done="tritonlab list"), "Next: ")
+        screen.next(*((f"tritonlab verify {shlex.quote(shown(html.absolute()))}",
+                       "Grade again what it says: ") if html else
+                      (onward(the_course, reading, done="tritonlab list"), "Next: ")))
     return warn(warning, *reading.problems)
 
 
@@ -193,7 +179,6 @@ def report(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Your way so far: modules, attempts over time, evidence, hints and benchmarks."""
-    from tritonlab.progress import progress_report
     from tritonlab.render import progress as view
 
     output_files.check(html)

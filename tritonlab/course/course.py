@@ -1,7 +1,5 @@
 """The course: tracks and modules read from disk, and the lookup of a module by name."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import re
@@ -116,16 +114,12 @@ class Module:
             return ""
 
     def lesson(self) -> str:
-        """The lesson as Markdown.
-
-        Raises:
-            BadCourse: it cannot be read.
-        """
+        """The lesson as Markdown; raises BadCourse if it cannot be read."""
         try:
             return (self.folder / LESSON).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise BadCourse(f"The lesson of {self.id} cannot be read: {self.folder / LESSON}.",
-                            "Install tritonlab again.") from error
+            place = self.folder / LESSON
+            raise BadCourse(f"The lesson of {self.id} cannot be read: {place}.") from error
 
     def hint_group(self, todo: int | None = None, function: str = "") -> HintGroup | None:
         """Returns the group for a TODO, otherwise for a function or a title."""
@@ -214,18 +208,14 @@ def other_course(subject: str, own: str, used: str) -> OtherCourse:
 
 
 def load(roots: Roots | None = None) -> Course:
-    """Reads all tracks and modules.
-
-    Raises:
-        BadCourse: a file of the course is missing or malformed.
-    """
+    """Reads all tracks and modules; raises BadCourse if a file is missing or malformed."""
     roots = roots or default_roots()
     files = sorted(roots.tracks.glob("*/track.toml"))
     if not files:
         other = os.environ.get("TRITONLAB_COURSE")
         raise BadCourse(f"There are no tracks in {roots.tracks}.",
                         "Let TRITONLAB_COURSE name the folder of a course, or unset it." if other
-                        else "Install tritonlab again.")
+                        else "")
     own_id = _id(roots)
     tracks = (_track(file, roots, own_id) for file in files)
     return Course(tuple(sorted(tracks, key=lambda t: t.number)), own_id)

@@ -1,7 +1,5 @@
 """Examines this machine: installation, sandbox, GPU, and what can be graded here."""
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
@@ -13,9 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grader
+from grader.attacks import attacks
+from grader.attacks.attacks import AttackResult
 from grader.engine.compiler import targets
 from grader.gpu import detect
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED
+from grader.sandbox import Isolation, SandboxBroken
 from tritonlab import errors
 from tritonlab.doctor import environment_checks
 from tritonlab.doctor.environment_checks import Check, Status
@@ -23,8 +24,6 @@ from tritonlab.progress.certificate import EVIDENCE
 from tritonlab.version import __version__
 
 if TYPE_CHECKING:
-    from grader.attacks.attacks import AttackResult
-    from grader.sandbox import Isolation
     from grader.selfcheck import Probe
 
 SCHEMA = 1
@@ -69,9 +68,7 @@ class Diagnosis:
     def to_dict(self) -> dict[str, Any]:
         isolation = self.isolation
         return {
-            "schema": SCHEMA,
-            "tritonlab": __version__,
-            "ok": self.exit_code == EXIT_PASSED,
+            "schema": SCHEMA, "tritonlab": __version__, "ok": self.exit_code == EXIT_PASSED,
             "isolation": {"tier": isolation.tier if isolation else None,
                           "description": isolation.describe() if isolation else ""},
             "checks": [{**asdict(check), "state": str(check.state)} for check in self.checks],
@@ -100,7 +97,7 @@ def examine(*checked: Check, attack: bool = False, tell: Tell = lambda event: No
     return Diagnosis(tuple(checks), _levels(failed, probe), isolation, results)
 
 
-def _levels(failed: Sequence[str], probe: Probe | None) -> tuple[Level, ...]:
+def _levels(failed: Sequence[str], probe: "Probe | None") -> tuple[Level, ...]:
     """Returns the evidence levels, each with what this machine lacks for it."""
     correct, efficient, fast = EVIDENCE[1:]
     hindrance, remedy = measured = "", ""
@@ -122,15 +119,13 @@ def _levels(failed: Sequence[str], probe: Probe | None) -> tuple[Level, ...]:
 
 
 def _grader(attack: bool, tell: Tell) -> tuple[
-        list[Check], Isolation | None, Probe | None, tuple[AttackResult, ...]]:
+        list[Check], Isolation | None, "Probe | None", tuple[AttackResult, ...]]:
     """Starts the grader, whose engine tests itself, and runs small kernels on CPU and GPU.
 
     Returns:
         Checks of the engine, its isolation, the GPU's reply (None without a GPU), and attacks.
     """
     from grader import selfcheck
-    from grader.attacks import attacks
-    from grader.sandbox import SandboxBroken
 
     try:
         with attacks.scene() as target, grader.Sandbox() as box:
@@ -167,7 +162,7 @@ def _sandbox(isolation: Isolation) -> list[Check]:
               for measure, remedy in isolation.missing)]
 
 
-def _gpu(probe: Probe | None) -> list[Check]:
+def _gpu(probe: "Probe | None") -> list[Check]:
     """Returns the checks of the GPU, of kernels on it and of its speed."""
     if probe is None:
         return [_no_gpu()]

@@ -1,7 +1,5 @@
 """Checks around the grader: versions, memory, disks, terminal, editor, journal."""
 
-from __future__ import annotations
-
 import enum
 import os
 import platform

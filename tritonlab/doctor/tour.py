@@ -1,7 +1,5 @@
 """The tour: a newcomer's first minute, from an untouched exercise to a certificate."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -94,7 +92,7 @@ def _versions(module: Module) -> tuple[str, str, Mutant]:
         return solution, mutant.apply(solution), mutant
     except (OSError, StopIteration, ValueError) as error:
         raise BadCourse(f"The tour needs the solution of {module.id} and its mutant "
-                        f"{MUTANT!r}: {error}", "Install tritonlab again.") from error
+                        f"{MUTANT!r}: {error}") from error
 
 
 def _failing(title: str, why: str, report: Report, code: str) -> TourStep:

@@ -1,7 +1,5 @@
 """Grades modules again on a GPU that were passed without one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -33,19 +31,22 @@ class Upgrade:
     changed: bool = False  # another file than the one that passed
 
     @property
+    def evidence(self) -> str:
+        return self.report.evidence if self.report else ""
+
+    @property
     def exit_code(self) -> int:
         """0 if it is fast, 1 if not, 3 if the grader broke."""
         if self.result and self.result.error:
             return EXIT_GRADER_BROKE
         if self.report and self.report.verdict is Verdict.ERROR:
             return EXIT_GRADER_BROKE
-        return EXIT_PASSED if self.report and self.report.evidence == FAST else EXIT_FAILED
+        return EXIT_PASSED if self.evidence == FAST else EXIT_FAILED
 
     def to_dict(self) -> dict[str, Any]:
         report = self.report
         return {
-            "module": self.module.id, "before": self.before,
-            "evidence": report.evidence if report else "",
+            "module": self.module.id, "before": self.before, "evidence": self.evidence,
             "verdict": str(report.verdict) if report else "",
             "saved": bool(self.result and self.result.saved),
             "changed": self.changed, "problem": self.problem,

@@ -1,7 +1,5 @@
 """Grades one exercise and records the result."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import threading
@@ -13,25 +11,15 @@ import grader
 from grader.engine.compiler import targets
 from grader.report import CaseResult, Report, Verdict
 from grader.submission import source
+from tritonlab import errors
 from tritonlab.course.course import Course, Module
-from tritonlab.errors import (
-    BadCourse,
-    CannotGrade,
-    Interrupted,
-    NotSaved,
-    TritonlabError,
-    UnusableFile,
-    brief,
-    cannot_grade,
-    shown,
-)
+from tritonlab.errors import BadCourse, CannotGrade, NotSaved, TritonlabError, UnusableFile, brief
 from tritonlab.progress import caches, certificate
 from tritonlab.progress.journal import JournalReading
 from tritonlab.workspace import passed_sources
 from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
-    from grader.engine.compiler.targets import Target
     from grader.judge.draws import Prepared
     from grader.sandbox import Sandbox
 
@@ -41,12 +29,8 @@ SEED = re.compile(r"[0-9a-f]{1,64}")
 OnEvent = Callable[[CaseResult | str], None]
 
 
-def find_target(name: str) -> Target:
-    """Returns the GPU that kernels are compiled for, by name.
-
-    Raises:
-        TritonlabError: no GPU has this name.
-    """
+def find_target(name: str) -> targets.Target:
+    """Returns a GPU to compile for, by name; raises TritonlabError if none has it."""
     try:
         return targets.find(name)
     except targets.UnknownTarget as error:
@@ -55,8 +39,8 @@ def find_target(name: str) -> Target:
 
 def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: str | None = None, gpu: bool = False,
-          everything: bool = False, first: Sequence[str] = (), prepared: Prepared | None = None,
-          on_event: OnEvent | None = None, sandbox: Sandbox | None = None,
+          everything: bool = False, first: Sequence[str] = (), prepared: "Prepared | None" = None,
+          on_event: OnEvent | None = None, sandbox: "Sandbox | None" = None,
           cancelled: threading.Event | None = None) -> Report:
     """Runs the hidden tests, the public cases or one case on a submission.
 
@@ -95,7 +79,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
 
 
 @contextlib.contextmanager
-def grader_for(module: Module, sandbox: Sandbox | None) -> Iterator[Sandbox]:
+def grader_for(module: Module, sandbox: "Sandbox | None") -> Iterator["Sandbox"]:
     """Provides the grader's processes and translates its errors for users.
 
     Raises:
@@ -112,13 +96,12 @@ def grader_for(module: Module, sandbox: Sandbox | None) -> Iterator[Sandbox]:
         except grader.UnknownCase as error:
             raise _unknown_case(module, error) from error
         except FileNotFoundError as error:
-            raise BadCourse(f"{module.id} has no hidden tests at {module.suite}.",
-                            "Install tritonlab again.") from error
+            raise BadCourse(f"{module.id} has no hidden tests at {module.suite}.") from error
         except grader.UnreadableSubmission as error:
             raise UnusableFile(str(error), "Check the file, then repeat the command.") from error
         except SandboxBroken as error:
-            raise CannotGrade(f"A process of the grader ended unexpectedly: {brief(str(error))}",
-                              "`tritonlab doctor` looks for the cause.") from error
+            raise CannotGrade("A process of the grader ended unexpectedly: "
+                              f"{brief(str(error))}") from error
 
 
 def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
@@ -137,20 +120,16 @@ def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
                           f"`tritonlab grade {module.id}` names all of them.")
 
 
-def start_sandbox() -> Sandbox:
-    """Starts the grader's processes.
-
-    Raises:
-        CannotGrade: they do not start on this machine.
-    """
+def start_sandbox() -> "Sandbox":
+    """Starts the grader's processes; raises CannotGrade if this machine cannot."""
     from grader.sandbox import SandboxBroken
 
     try:
         return grader.Sandbox()
     except OSError as error:
-        raise cannot_grade(error) from error
+        raise errors.cannot_grade(error) from error
     except SandboxBroken as error:
-        raise CannotGrade(brief(str(error)), "`tritonlab doctor` looks for the cause.") from error
+        raise CannotGrade(brief(str(error))) from error
 
 
 @dataclass(frozen=True)
@@ -177,8 +156,8 @@ def save(course: Course, submission: Submission, report: Report) -> SaveResult:
                           f"`tritonlab start {submission.module.id}` makes one.")
     if not submission.in_place:
         own = submission.workspace.kernel(submission.module)
-        complaint = (f"The result was not recorded: {shown(submission.kernel)} is not the "
-                     f"exercise of this workspace. Only {shown(own)} counts for "
+        complaint = (f"The result was not recorded: {errors.shown(submission.kernel)} is not the "
+                     f"exercise of this workspace. Only {errors.shown(own)} counts for "
                      f"{submission.module.id}; copy your work there and grade it again.")
         return SaveResult(before, complaint=complaint)
     journal = submission.workspace.journal(course)
@@ -189,7 +168,7 @@ def save(course: Course, submission: Submission, report: Report) -> SaveResult:
     except NotSaved as error:
         return SaveResult(before, journal.saved, str(error), error)
     except KeyboardInterrupt:
-        raise Interrupted(recorded=journal.saved) from None
+        raise errors.Interrupted(recorded=journal.saved) from None
     not_kept = ""
     if report.verdict is Verdict.PASSED and report.suite_sha256:
         mark, module, sha256 = submission.workspace.mark, submission.module, report.source_sha256
@@ -217,25 +196,17 @@ def record(submission: Submission, report: Report, reading: JournalReading) -> M
     failed = (r for r in report.deciding if r.verdict is Verdict.FAILED)
     return {
         "verdict": str(report.verdict),
-        "evidence": report.evidence,
-        "cases": {
-            "total": len(report.deciding),
-            **{str(v).lower(): report.count(v) for v in Verdict if report.count(v)},
-        },
+        "cases": {"total": len(report.deciding),
+                  **{str(v).lower(): report.count(v) for v in Verdict if report.count(v)}},
         "codes": sorted({finding.code for result in failed for finding in result.findings}),
         "code": first.code if first else "",
         "todos": list(first.todos) if first else [],
         "function": first.function if first else "",
-        "source_sha256": report.source_sha256,
-        "suite_sha256": report.suite_sha256,
-        "grader_version": report.grader_version,
-        "versions": dict(report.versions),
-        "engine": report.engine,
-        "target": report.target or None,
-        "device": report.gpu or None,
-        "ceilings": dict(report.ceilings),
-        "isolation": report.isolation,
-        "seed": report.seed,
+        **{name: getattr(report, name) for name in (
+            "evidence", "source_sha256", "suite_sha256", "grader_version", "engine", "isolation",
+            "seed")},
+        "versions": dict(report.versions), "ceilings": dict(report.ceilings),
+        "target": report.target or None, "device": report.gpu or None,
         "hints_used": reading.hints(submission.module.id, before_pass=True),
         "solution_seen": is_solution(submission.module, report.source_sha256)
         or reading.saw_solution(submission.module.id, report.source_sha256),

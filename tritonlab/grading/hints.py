@@ -1,9 +1,8 @@
 """Hints: the group for a failure, and its next rung."""
 
-from __future__ import annotations
-
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from grader.report import Finding
 from tritonlab.course.course import Course, HintGroup, Module
@@ -47,12 +46,26 @@ def choose(module: Module, reading: JournalReading, todo: int | None = None,
 
 @dataclass(frozen=True)
 class Hint:
-    """A hint: the rung of a group, from 1, and whether it was shown before."""
+    """A hint: the rung of a group, from 1, and whether it was shown before.
+
+    ``typed``: the command for it, where it is offered for a failure.
+    """
 
     module: Module
     group: HintGroup
     rung: int
     repeated: bool
+    typed: str = ""
+
+    def __str__(self) -> str:
+        number = len(self.group.rungs)
+        if self.repeated:
+            return f'all {number} hints of "{self.group.title}" were shown; it repeats the last'
+        return f'hint {self.rung} of {number} on "{self.group.title}"'
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"command": self.typed, "group": self.group.group, "title": self.group.title,
+                "rung": self.rung, "of": len(self.group.rungs), "repeated": self.repeated}
 
     @property
     def text(self) -> str:
@@ -98,33 +111,14 @@ def record(course: Course, place: Workspace, given: Hint) -> str:
                                         rung=given.rung)
 
 
-@dataclass(frozen=True)
-class HintOffer:
-    """The hint for a failure: its command, its group and its place in it."""
-
-    command: str
-    group: str
-    title: str
-    rung: int
-    of: int
-    repeated: bool
-
-    def __str__(self) -> str:
-        if self.repeated:
-            return f'all {self.of} hints of "{self.title}" were shown; it repeats the last'
-        return f'hint {self.rung} of {self.of} on "{self.title}"'
-
-
-def offer(module: Module, finding: Finding, reading: JournalReading) -> HintOffer | None:
+def offer(module: Module, finding: Finding, reading: JournalReading) -> Hint | None:
     """Returns the next hint for the first TODO of a finding with hints, or its function."""
     todo, function = place_of(module, finding)
     group = module.hint_group(todo, function or "")
     if group is None:
         return None
-    hint = next_rung(module, group, reading)
     place = f"--todo {todo}" if todo else f"--function {_to_type(module, group, function or '')}"
-    return HintOffer(f"tritonlab hint {module.id} {place}", group.group, group.title,
-                     hint.rung, len(group.rungs), hint.repeated)
+    return replace(next_rung(module, group, reading), typed=f"tritonlab hint {module.id} {place}")
 
 
 def _to_type(module: Module, group: HintGroup, function: str) -> str:

@@ -1,11 +1,8 @@
 """Inspects the kernels of an exercise as compiled, and times them; records nothing."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import grader
 from grader.bench import bench as benchmarks
@@ -16,13 +13,11 @@ from grader.gpu import detect
 from grader.gpu.client import NoGpu
 from grader.inspect import inspection
 from grader.inspect.inspection import Inspection
+from grader.sandbox import Sandbox
 from tritonlab.course.course import Module
 from tritonlab.errors import BadCourse, TritonlabError, brief
 from tritonlab.grading.grade import grader_for
 from tritonlab.workspace.submission import Submission
-
-if TYPE_CHECKING:
-    from grader.sandbox import Sandbox
 
 OnEvent = Callable[[str], None]
 
@@ -30,11 +25,7 @@ OnEvent = Callable[[str], None]
 def inspect(submission: Submission, target: Target, *, case: str | None = None,
             listings: bool = False, on_event: OnEvent | None = None,
             sandbox: Sandbox | None = None) -> Inspection:
-    """Compiles a submission for a GPU and inspects it.
-
-    Raises:
-        TritonlabError: as of ``grader_for``.
-    """
+    """Compiles a submission for a GPU and inspects it; raises as ``grader_for``."""
     with grader_for(submission.module, sandbox) as box:
         suite = grader.load_suite(submission.module.suite)
         return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
@@ -69,8 +60,7 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
             benchmark = benchmarks.bench(submission.kernel, suite, clock, solution=module.solution,
                                          function=function, on_event=on_event, sandbox=box)
         except FileNotFoundError as error:
-            raise BadCourse(f"{module.id} is not complete: {brief(str(error))}",
-                            "Install tritonlab again.") from error
+            raise BadCourse(f"{module.id} is not complete: {brief(str(error))}") from error
     return replace(benchmark, why=why)
 
 

@@ -1,7 +1,5 @@
 """The reference solution beside the learner's files, and who may see it."""
 
-from __future__ import annotations
-
 import difflib
 import os
 from dataclasses import dataclass
@@ -88,5 +86,4 @@ def _solution(module: Module, name: str) -> tuple[str, ...]:
     try:
         return tuple(path.read_text(encoding="utf-8").splitlines())
     except (OSError, UnicodeDecodeError) as error:
-        raise BadCourse(f"The solution of {module.id} cannot be read: {path}.",
-                        "Install tritonlab again.") from error
+        raise BadCourse(f"The solution of {module.id} cannot be read: {path}.") from error

@@ -1,39 +1,33 @@
 """Caches beside the journal: each module's last benchmark, and its case names for completion."""
 
-from __future__ import annotations
-
 import contextlib
 import json
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Meta, convert
 
 from tritonlab.course.course import Module
 from tritonlab.errors import not_saved
 from tritonlab.progress import safe_files
 
 if TYPE_CHECKING:
-    from grader.bench.benchmark import Benchmark, Chart
+    from grader.bench.benchmark import Benchmark
 
 SCHEMA = 1
 BENCHMARKS = "bench"  # in the workspace's own folder; below it a file for each module, by its id
 LARGEST = 1_000_000  # bytes; one has about 10 000
 CASE_NAMES = "cases.json"  # {module: [name, ...]}
-_Text = Annotated[str, Meta(max_length=200, pattern="^[^$]*$")]  # $ would begin a formula
-_Positive = Annotated[float, Meta(gt=0, le=sys.float_info.max)]
 
 
 @dataclass(frozen=True)
 class StoredBenchmark:
     """A stored benchmark and its day."""
 
-    benchmark: Benchmark
+    benchmark: "Benchmark"
     date: str
 
 
@@ -41,7 +35,7 @@ def benchmark_path(mark: Path, module: Module) -> Path:
     return mark / BENCHMARKS / f"{module.id}.json"
 
 
-def save_benchmark(mark: Path, module: Module, benchmark: Benchmark) -> str:
+def save_benchmark(mark: Path, module: Module, benchmark: "Benchmark") -> str:
     """Stores a benchmark of all functions if anything was timed.
 
     A prediction does not replace a measurement of the same file.
@@ -81,40 +75,24 @@ def load_benchmark(mark: Path, module: Module) -> StoredBenchmark | None:
         return None
 
 
-def _benchmark(data: Mapping[str, Any]) -> Benchmark:
+def _benchmark(data: Mapping[str, Any]) -> "Benchmark":
     """Returns the benchmark of the data of ``Benchmark.to_dict``, without findings."""
     from grader.bench.benchmark import Benchmark
 
-    charts = tuple(map(_chart, data["functions"]))
-    return convert({**data, "charts": charts, "findings": (), "why": data["not_measured"]},
-                   Benchmark)
-
-
-def _chart(data: Mapping[str, Any]) -> Chart:
-    from grader.bench import benchmark
-    from grader.bench.benchmark import Chart, Contender, Roof, Speed, Without
-    from grader.suite import Cost
-
-    function, axis, at, peer = convert(
-        [data[name] for name in ("function", "axis", "at", "peer")], list[_Text])
-    roof = convert(data["roof"], Roof)
-    needed = {one["size"]: convert(one, Cost) for one in data["sizes"]}
-    contenders = tuple(Contender(
-        one["who"], {time["size"]: convert(time, Speed) for time in one["times"]},
-        {int(size): Without(str(why)) for size, why in one["without"].items()})
-        for one in data["contenders"])
-    speeds = [speed for one in contenders for speed in one.speeds.values()]
-    convert([roof.copy, roof.peak, *needed, *(cost.bytes for cost in needed.values()),
-             *(number for speed in speeds for number in (speed.seconds, speed.low, speed.high))],
-            list[_Positive])
-    if not needed or any(one.speeds.keys() - needed for one in contenders):
+    charts = [{
+        **chart, "peer_name": chart["peer"],
+        "needed": {one["size"]: one for one in chart["sizes"]},
+        "contenders": [{
+            "who": one["who"], "speeds": {time["size"]: time for time in one["times"]},
+            "without": {int(size): {"reason": why} for size, why in one["without"].items()},
+        } for one in chart["contenders"]],
+    } for chart in data["functions"]]
+    benchmark = msgspec.convert(
+        {**data, "charts": charts, "findings": (), "why": data["not_measured"]}, Benchmark)
+    if any(not chart.needed or any(one.speeds.keys() - chart.needed for one in chart.contenders)
+           for chart in benchmark.charts):
         raise ValueError("a size is missing")
-    if any(cost.flops < 0 for cost in needed.values()):
-        raise ValueError("a count of operations is below zero")
-    if any(one.who not in (benchmark.YOURS, benchmark.REFERENCE, benchmark.TORCH,
-                           benchmark.COMPILED) for one in contenders):
-        raise ValueError("not a contender")
-    return Chart(function, axis, at, peer, roof, needed, contenders)
+    return benchmark
 
 
 def save_case_names(mark: Path, module: str, names: Sequence[str]) -> None:

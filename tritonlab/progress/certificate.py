@@ -29,10 +29,9 @@ The same journal and course always give the same certificate, and so do the jour
 that were merged either way, but for the sentences about damage, which name lines of files.
 """
 
-from __future__ import annotations
-
 import enum
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -137,13 +136,16 @@ class Certificate:
     def entry(self, module: Module) -> CertificateEntry:
         return next(entry for entry in self.entries if entry.module == module.id)
 
+    @property
+    def levels(self) -> dict[str, int]:
+        """The number of passed modules by level of evidence, the highest first."""
+        counted = Counter(entry.evidence for entry in self.entries if entry.done)
+        return {level: counted[level] for level in reversed(EVIDENCE[1:]) if counted[level]}
+
     def to_dict(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            "course": self.course,
-            "name": self.name,
-            "tritonlab": __version__,
-            "updated": self.updated,
+            "schema": SCHEMA, "course": self.course, "name": self.name,
+            "tritonlab": __version__, "updated": self.updated,
             "journal": {"records": self.records, "head": self.head,
                         "problems": list(self.problems), "heads": list(self.heads)},
             "totals": {
@@ -176,17 +178,12 @@ def build(course: Course, reading: JournalReading) -> Certificate:
     return Certificate(
         name=(names[-1] or None) if names else None,
         updated=reading.records[-1].date if reading.records else None,
-        records=len(reading.records),
-        head=reading.last,
-        heads=reading.heads,
-        problems=reading.problems,
-        tracks=tracks,
+        records=len(reading.records), head=reading.last, heads=reading.heads,
+        problems=reading.problems, tracks=tracks,
         titles={track.id: track.title for track in course.tracks},
         core=count(course.modules, True, sum(t.core_modules for t in course.tracks)),
         electives=count(course.modules, False, sum(t.electives for t in course.tracks)),
-        entries=tuple(entries.values()),
-        course=course.id,
-    )
+        entries=tuple(entries.values()), course=course.id)
 
 
 def next_module(course: Course, reading: JournalReading,
@@ -237,14 +234,10 @@ def _entry(module: Module, records: Sequence[Record], reading: JournalReading) -
     cases = best["cases"] or {}
     return CertificateEntry(
         module.id, module.title, module.core, state, len(grades),
-        evidence=best["evidence"] or "",
-        cases_passed=cases.get("passed", 0),
-        cases_skipped=cases.get("skipped", 0),
-        cases_total=cases.get("total", 0),
-        ceilings=best["ceilings"] or {},
+        evidence=best["evidence"] or "", ceilings=best["ceilings"] or {}, regraded=regraded,
         solution_seen=bool(best["solution_seen"])
         or reading.saw_solution(module.id, best["source_sha256"], best),
-        regraded=regraded,
+        **{f"cases_{name}": cases.get(name, 0) for name in ("passed", "skipped", "total")},
         **{name: best[name] for name in ("source_sha256", "suite_sha256", "grader_version",
                                          "versions", "engine", "isolation", "seed", "target",
                                          "device", "hints_used", "date")},
@@ -253,11 +246,10 @@ def _entry(module: Module, records: Sequence[Record], reading: JournalReading) -
 
 def _best(grades: Sequence[Record]) -> Record | None:
     """Returns the best grade; of equals the latest, whose source most likely still exists."""
-    return max(reversed(grades), key=_worth, default=None)
+    def worth(grade: Record) -> tuple[bool, int, int, bool]:
+        evidence = grade["evidence"] or ""
+        rank = EVIDENCE.index(evidence) if evidence in EVIDENCE else 0
+        return (grade["verdict"] == "PASSED", rank, (grade["cases"] or {}).get("passed", 0),
+                not grade["solution_seen"])
 
-
-def _worth(grade: Record) -> tuple[bool, int, int, bool]:
-    evidence = grade["evidence"] or ""
-    rank = EVIDENCE.index(evidence) if evidence in EVIDENCE else 0
-    return (grade["verdict"] == "PASSED", rank, (grade["cases"] or {}).get("passed", 0),
-            not grade["solution_seen"])
+    return max(reversed(grades), key=worth, default=None)

@@ -77,11 +77,7 @@ class Journal:
         self._view = view
 
     def read(self) -> JournalReading:
-        """Reads the journal; an absent one has no records.
-
-        Raises:
-            NotSaved: the file cannot be read at all.
-        """
+        """Reads the journal; an absent one has no records. Raises NotSaved if it is unreadable."""
         try:
             with safe_files.reading(self.folder) as folder:
                 reading = _read(folder)
@@ -110,7 +106,8 @@ class Journal:
                 record = _record(reading, event=event, module=module, course=self.course, **details)
                 safe_files.append(folder, JOURNAL, canonical(record.data))
                 self.saved = True
-                return self._renew(folder, reading.followed_by(record))
+                return self._renew(folder, replace(
+                    reading, records=_ordered((*reading.records, record))))
         except OSError as error:
             raise not_saved(_SUBJECTS[event], error, self.folder) from error
 
@@ -241,7 +238,6 @@ def _heads(certificate: bytes) -> set[str] | None:
         return None
 
 
-# ---------------------------------------------------------------------------------------------
 # Records, and what they show
 
 
@@ -316,10 +312,6 @@ class JournalReading:
         """Returns the reading with the records of one course."""
         return replace(self, records=tuple(r for r in self.records if r.course == course))
 
-    def followed_by(self, record: Record) -> JournalReading:
-        """Returns the reading with a new record of this machine."""
-        return replace(self, records=_ordered((*self.records, record)))
-
     @property
     def current(self) -> str:
         """The module last started, graded or reset on this machine; empty if there is none."""
@@ -369,7 +361,6 @@ class JournalReading:
                      if r.event == "graded" and r.module == module), None)
 
 
-# ---------------------------------------------------------------------------------------------
 # Lines: parsed, checked and ordered
 
 

@@ -1,7 +1,5 @@
 """Merges the records of another machine into the journal of this workspace."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

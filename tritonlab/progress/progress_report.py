@@ -1,14 +1,12 @@
 """Every recorded grade, and the progress report with hints, evidence and benchmarks."""
 
-from __future__ import annotations
-
+import contextlib
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tritonlab.course.course import Course, Module, Track
 from tritonlab.progress import caches, certificate
@@ -91,8 +89,7 @@ class ModuleProgress:
         return self.attempts[-1].date if self.attempts else ""
 
 
-@dataclass(frozen=True)
-class ModuleBenchmark:
+class ModuleBenchmark(NamedTuple):
     """A stored benchmark; ``current``: of the file that was graded last."""
 
     module: Module
@@ -122,7 +119,8 @@ class Overview:
         by_day: dict[tuple[date, int], list[RecordedGrade]] = {}
         for place, line in enumerate(self.lines):
             for attempt in line.attempts:
-                if day := _date(attempt):
+                with contextlib.suppress(ValueError):  # its record has no valid date
+                    day = date.fromisoformat(attempt.date)
                     by_day.setdefault((day, place), []).append(attempt)
         return tuple(_day(day, by_day[day, place]) for day, place in sorted(by_day))
 
@@ -132,23 +130,16 @@ class Overview:
         return sum(line.module.minutes for line in self.lines
                    if line.module.core and not line.entry.done)
 
-    @property
-    def levels(self) -> dict[str, int]:
-        """The number of passed modules by level of evidence, the highest first."""
-        counted = Counter(line.entry.evidence for line in self.lines if line.entry.done)
-        return {level: counted[level] for level in reversed(EVIDENCE[1:]) if counted[level]}
-
     def to_dict(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA,
-            "name": self.certificate.name, "updated": self.certificate.updated,
-            "totals": self.certificate.to_dict()["totals"],
-            "evidence": self.levels, "minutes_left": self.minutes_left,
+            "schema": SCHEMA, "name": self.certificate.name,
+            "updated": self.certificate.updated, "totals": self.certificate.to_dict()["totals"],
+            "evidence": self.certificate.levels, "minutes_left": self.minutes_left,
             "modules": [{
                 "module": line.module.id, "title": line.module.title, "core": line.module.core,
                 "state": str(line.entry.state), "evidence": line.entry.evidence,
-                "cases": {"passed": line.entry.cases_passed, "skipped": line.entry.cases_skipped,
-                          "total": line.entry.cases_total},
+                "cases": {name: getattr(line.entry, f"cases_{name}")
+                          for name in ("passed", "skipped", "total")},
                 "grades": len(line.attempts), "hints": line.hints,
                 "minutes_planned": line.module.minutes, "last": line.last or None,
                 "solution_seen": line.entry.solution_seen,
@@ -170,25 +161,15 @@ def build(course: Course, reading: JournalReading, mark: Path) -> Overview:
         return ModuleProgress(module, current.entry(module),
                               tuple(attempts(course, reading, module)), reading.hints(module.id))
 
+    def is_current(module: Module, stored: StoredBenchmark) -> bool:
+        last = reading.last_grade(module.id)
+        return last is None or last["source_sha256"] == stored.benchmark.source_sha256
+
     tracks = tuple((track, tuple(map(line, track.modules))) for track in course.tracks)
-    return Overview(current, tracks, tuple(_benched(course.modules, reading, mark)))
-
-
-def _benched(modules: Iterable[Module], reading: JournalReading,
-             mark: Path) -> Iterator[ModuleBenchmark]:
-    for module in modules:
-        if benchmark := caches.load_benchmark(mark, module):
-            last = reading.last_grade(module.id)
-            current = last is None or last["source_sha256"] == benchmark.benchmark.source_sha256
-            yield ModuleBenchmark(module, benchmark, current)
-
-
-def _date(attempt: RecordedGrade) -> date | None:
-    """Returns the day of an attempt; None if its record has no valid date."""
-    try:
-        return date.fromisoformat(attempt.date)
-    except ValueError:
-        return None
+    benched = tuple(ModuleBenchmark(module, stored, is_current(module, stored))
+                    for module in course.modules
+                    if (stored := caches.load_benchmark(mark, module)))
+    return Overview(current, tracks, benched)
 
 
 def _day(day: date, attempts: Sequence[RecordedGrade]) -> Day:

@@ -3,8 +3,6 @@
 Names are relative to an open folder, and symbolic links are not followed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

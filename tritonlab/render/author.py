@@ -1,7 +1,5 @@
 """Reports for authors: checks and mutants of modules, files of a new module."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,11 +1,9 @@
 """A benchmark as text: sentences for terminals and pages, the table, the plot in characters."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,8 +26,7 @@ WHO = {YOURS: "Your kernel", REFERENCE: "The reference solution"}
 UNITS = {"fp8": "float8", "fp16": "float16", "tf32": "float32 in TF32", "fp32": "float32"}
 
 
-@dataclass(frozen=True)
-class Line:
+class Line(NamedTuple):
     """One row of the table. Percentiles are empty where a time is predicted."""
 
     size: int
@@ -165,7 +162,6 @@ def nowhere(chart: Chart) -> str:
     return f"{chart.function} has no place on the roofline: it only moves, and computes nothing."
 
 
-# ---------------------------------------------------------------------------------------------
 # On a terminal
 
 
@@ -185,15 +181,19 @@ def show(screen: Screen, module: Module, benchmark: Benchmark, written: Iterable
             for text in () if screen.plain else notes(chart):
                 screen.line((text, "dim"), lead=("  ",))
             if plotted and not screen.plain:
-                _plot(screen, chart)
-        summaries = [*filter(None, (summary(chart), peers(chart)))]
+                screen.blank()
+                for row in plot(chart, min(screen.full_width - 3, _PLOT_WIDTH)):
+                    screen.row("  ", *row)
+                for parts in legend(chart):
+                    screen.line(*parts, lead=("  ",))
+        summaries, lacking = [*filter(None, (summary(chart), peers(chart)))], [*missing(chart)]
         if summaries and chart.timed:
             screen.blank()
         for text in summaries:
             screen.line(text, lead=("  ",))
-        for number, text in enumerate(missing(chart)):
-            if not number:
-                screen.blank()
+        if lacking:
+            screen.blank()
+        for text in lacking:
             screen.line((text, "skip"), lead=("  ",))
         for one in chart.contenders:
             if one.who == YOURS and one.findings:  # the first says enough here
@@ -217,8 +217,7 @@ def _table(screen: Screen, chart: Chart) -> None:
                         f"{between}, {line.speed}, {line.share} {bounded(chart)}{note}")
         return
     rows = [["size", "", "time", "p20", "p80", "speed", bounded(chart)]]
-    rows += [[f"{line.size:,}", line.who, line.time, line.low, line.high, line.speed, line.share]
-             for line in times]
+    rows += [[f"{line.size:,}", *line[1:7]] for line in times]
     table = padded(rows, "><>>>>>", "  ")
     narrow = 2 + sum(map(len, table[0])) > screen.full_width
     if narrow or not any(line.repeats for line in times):
@@ -230,19 +229,9 @@ def _table(screen: Screen, chart: Chart) -> None:
         screen.row("  ", " " * len(size) if again else size, (who, _MARKS[line.who][1]), *others)
 
 
-def _plot(screen: Screen, chart: Chart) -> None:
-    screen.blank()
-    for row in plot(chart, min(screen.full_width - 3, _PLOT_WIDTH)):
-        screen.row("  ", *row)
-    for parts in legend(chart):
-        screen.line(*parts, lead=("  ",))
-
-
 def legend(chart: Chart) -> list[list[Part]]:
     """The legend of the plot: contenders and the ceiling."""
-    marks: list[Part] = []
-    for one in chart.timed:
-        marks += [_MARKS[one.who], f" {one.who}   "]
+    marks = [part for one in chart.timed for part in (_MARKS[one.who], f" {one.who}   ")]
     return [marks, [(f"{_CEILING * 2} {ceiling(chart)}", "dim")]]
 
 

@@ -1,7 +1,5 @@
 """A certificate as text, for terminals and pages; and its claims after grading again."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -120,7 +118,6 @@ def ceilings(rates: Mapping[str, Any]) -> str:
             f"{f', measured on {when}' if when else ''}")
 
 
-# ---------------------------------------------------------------------------------------------
 # On a terminal
 
 

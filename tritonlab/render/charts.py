@@ -1,7 +1,5 @@
 """Charts: speed over size, rooflines, attempts over time; SVG for pages, PNG for files."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import math
@@ -50,7 +48,6 @@ _PERIODS = {1: "a day", 2: "2 days", 4: "4 days", 7: "a week", 14: "2 weeks", 28
             91: "13 weeks"}  # of a column of the timeline: the shortest that fits is chosen
 
 
-# ---------------------------------------------------------------------------------------------
 # A benchmark
 
 
@@ -197,11 +194,10 @@ def _path(chart: Chart, one: Contender) -> list[tuple[float, float]]:
             for size in sorted(one.speeds) if chart.needed[size].flops]
 
 
-# ---------------------------------------------------------------------------------------------
 # An inspection
 
 
-def inspection_svgs(points: Sequence[tuple[str, Point]], target: Target,
+def inspection_svgs(points: Sequence[tuple[str, "Point"]], target: Target,
                     label: str) -> list[Markup]:
     """The roofline of numbered launches, each paired with its case, wide and narrow."""
     return [_svg(inspection_figure(points, target, narrow=narrow), label, narrow=narrow)
@@ -209,7 +205,7 @@ def inspection_svgs(points: Sequence[tuple[str, Point]], target: Target,
 
 
 @mpl.rc_context(_STYLE)
-def inspection_figure(points: Sequence[tuple[str, Point]], target: Target, *,
+def inspection_figure(points: Sequence[tuple[str, "Point"]], target: Target, *,
                       narrow: bool = False) -> Figure:
     """Numbered points below the roofs; dashed lines lead up to what is possible there."""
     width, height = (4.2, 3.7) if narrow else (9.4, 4.3)
@@ -235,7 +231,6 @@ def inspection_figure(points: Sequence[tuple[str, Point]], target: Target, *,
     return figure
 
 
-# ---------------------------------------------------------------------------------------------
 # Any roofline
 
 
@@ -338,7 +333,6 @@ def _prefixed(value: float, _: object) -> str:
     return f"{value / size:,g} {prefix}".rstrip()
 
 
-# ---------------------------------------------------------------------------------------------
 # Attempts over time
 
 
@@ -395,7 +389,6 @@ def _cell(axes: Axes, days: Sequence[Day], x: float, y: float, width: float) -> 
               ha="center", fontweight="bold" if passes else "normal", color=INK[letters])
 
 
-# ---------------------------------------------------------------------------------------------
 # Shared by all charts
 
 

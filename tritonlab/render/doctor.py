@@ -1,7 +1,5 @@
 """The doctor: checks of this machine, attacks on the grader, and the steps of the tour."""
 
-from __future__ import annotations
-
 from tritonlab.course.course import Module
 from tritonlab.doctor.doctor import Diagnosis
 from tritonlab.doctor.tour import TourStep
@@ -24,17 +22,12 @@ def show(screen: Screen, machine: Diagnosis) -> None:
                     lead=(f"{heading} ", (level.name, "strong"), ": "))
         if level.remedy:
             screen.line((level.remedy, "dim"), lead=(" " * 8,))
-    if machine.attacks:
-        screen.blank()
-        _attacks(screen, machine)
-    screen.blank()
-
-
-def _attacks(screen: Screen, machine: Diagnosis) -> None:
     count = len(machine.attacks)
-    stopped = count - len(machine.succeeded)
-    screen.line(("Attacks on the grader", "strong"), f": {stopped} of {count} were stopped")
-    width = max(len(result.name) for result in machine.attacks)
+    if count:
+        screen.blank()
+        screen.line(("Attacks on the grader", "strong"),
+                    f": {count - len(machine.succeeded)} of {count} were stopped")
+    width = max((len(result.name) for result in machine.attacks), default=0)
     for result in machine.attacks:
         text, style = ("SUCCEEDED", "fail") if result.succeeded else ("stopped", "pass")
         if screen.plain:
@@ -42,6 +35,7 @@ def _attacks(screen: Screen, machine: Diagnosis) -> None:
         else:
             screen.line((result.how, "dim"),
                         lead=("  ", (f"{text:<9}", style), f" {result.name:<{width}}  "))
+    screen.blank()
 
 
 def show_step(screen: Screen, number: int, step: TourStep, module: Module) -> None:

@@ -1,7 +1,5 @@
 """An exercise: files after `start`, a hint, the backup of `reset`, and the solution beside it."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
@@ -102,24 +100,22 @@ def show_solution(screen: Screen, module: Module, files: Sequence[FileComparison
             if not same:
                 screen.line(f"{file.name}: the same in both.")
         elif screen.plain or screen.full_width < _SIDE_BY_SIDE:
-            _unified(screen, file)
+            if not screen.plain:
+                screen.line(("- yours   + the solution", "dim"))
+            for line in file.unified:
+                screen.row((line.expandtabs(4), _SIGNS.get(line[:1], "")))
         else:
             _beside(screen, file)
         screen.blank()
-
-
-def _unified(screen: Screen, file: FileComparison) -> None:
-    if not screen.plain:
-        screen.line(("- yours   + the solution", "dim"))
-    for line in file.unified:
-        screen.row((line.expandtabs(4), _SIGNS.get(line[:1], "")))
 
 
 def _beside(screen: Screen, file: FileComparison) -> None:
     width = (screen.full_width - 5) // 2
     screen.row((f"{'yours/' + file.name:<{width}}     {'solution/' + file.name}", "strong"))
     for left, right, sign in _rows(file):
-        for one, other in _folded(left.expandtabs(4), right.expandtabs(4), width):
+        left, right = left.expandtabs(4), right.expandtabs(4)
+        for start in range(0, max(len(left), len(right), 1), width):  # long lines are folded
+            one, other = (line[start:start + width] for line in (left, right))
             yours: Part = (f"{one:<{width}}", "fail" if sign in "<|" else "")
             screen.row(yours, f"  {sign}  ", (other, "pass" if sign in ">|" else ""))
             sign = " " if sign in "<>|" else sign
@@ -136,9 +132,3 @@ def _rows(file: FileComparison) -> Iterator[tuple[str, str, str]]:
                 sign = " " if tag == "equal" else ">" if left is None else \
                     "<" if right is None else "|"
                 yield left or "", right or "", sign
-
-
-def _folded(left: str, right: str, width: int) -> Iterator[tuple[str, str]]:
-    """Folds two lines into columns of equal width."""
-    for start in range(0, max(len(left), len(right), 1), width):
-        yield left[start:start + width], right[start:start + width]

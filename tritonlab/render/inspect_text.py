@@ -1,7 +1,5 @@
 """An inspection as text, for terminals and pages: tables, annotated source, advice, listings."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -89,7 +87,8 @@ def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
                  for b in binaries]),
         FactRow("shared memory", "for a program", [q.plural(b.shared, "byte") for b in binaries]),
         FactRow("occupancy", "warps that a multiprocessor holds, and what allows no more",
-                [*map(_occupancy, binaries)]),
+                [f"{o.warps} of {o.most_warps} warps{f', by {o.limited_by}' * bool(o.limited_by)}"
+                 for o in (b.occupancy for b in binaries)]),
         FactRow("loads", "how much a thread loads at once; 128 bits are wide",
                 [_bits(b, "load") or "none" for b in binaries]),
         FactRow("stores", "the same for stores", [_bits(b, "store") or "none" for b in binaries]),
@@ -116,12 +115,6 @@ def _grid(launch: InspectedLaunch) -> str:
         sizes.pop()
     programs = q.plural(launch.programs, "program")
     return " x ".join(f"{size:,}" for size in sizes) + f", {programs}" if sizes[1:] else programs
-
-
-def _occupancy(binary: Binary) -> str:
-    occupancy = binary.occupancy
-    limit = f", by {occupancy.limited_by}" if occupancy.limited_by else ""
-    return f"{occupancy.warps} of {occupancy.most_warps} warps{limit}"
 
 
 def _bits(binary: Binary, kind: str) -> str:
@@ -152,7 +145,6 @@ def _bound(launch: InspectedLaunch) -> str:
     return f"{bound}, then {then}" if then else bound
 
 
-# ---------------------------------------------------------------------------------------------
 # The source
 
 
@@ -191,7 +183,6 @@ def movement(moved: Traffic) -> str:
             f"sectors {q.share(moved.coalescing)} used, moved {times}")
 
 
-# ---------------------------------------------------------------------------------------------
 # Advice, and the roofline
 
 
@@ -245,7 +236,6 @@ def distinct_launches(inspection: Inspection) -> list[tuple[InspectedCase, Inspe
     return list(unique.values())
 
 
-# ---------------------------------------------------------------------------------------------
 # On a terminal
 
 

@@ -1,7 +1,5 @@
 """A lesson in the terminal, and the pager that shows it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

@@ -1,7 +1,5 @@
 """Self-contained HTML pages without scripts: lessons, kernels, a learner's progress."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import re
@@ -92,22 +90,16 @@ def report(overview: Overview) -> str:
         timelines=charts.timeline_svgs(overview.days), benched=benched)
 
 
-# ---------------------------------------------------------------------------------------------
-
-
 @functools.cache
 def _templates() -> Environment:
     """The templates of pages; values are escaped."""
     environment = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(code=_with_code, bytes=q.bytes_, share=q.share, three=q.three,
-                               seconds=q.seconds, plural=q.plural, sentence=sentence)
+    environment.filters.update(
+        bytes=q.bytes_, share=q.share, three=q.three, seconds=q.seconds, plural=q.plural,
+        sentence=sentence,
+        code=lambda text: Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text)))))
     return environment
-
-
-def _with_code(text: str) -> Markup:
-    """Renders backticks of a message as code."""
-    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
 
 
 @functools.cache

@@ -1,23 +1,15 @@
 """Progress as text: the course, status, every grade, the report, and a merge of two records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from grader.text import sentence
-from tritonlab.course.course import Course, Module, Track
+from tritonlab.course.course import Course, Module
 from tritonlab.errors import shown
 from tritonlab.progress.caches import StoredBenchmark
-from tritonlab.progress.certificate import (
-    EVIDENCE,
-    FAST,
-    Certificate,
-    CertificateEntry,
-    ModuleState,
-)
+from tritonlab.progress.certificate import FAST, Certificate, CertificateEntry, ModuleState
 from tritonlab.progress.merge import Merge
 from tritonlab.progress.progress_report import ModuleProgress, Overview, RecordedGrade
 from tritonlab.render import quantities as q
@@ -42,34 +34,30 @@ def hours(minutes: int) -> str:
 def show_list(screen: Screen, course: Course, certificate: Certificate) -> None:
     """Prints all tracks with their modules."""
     for track in course.tracks:
-        _track(screen, track, certificate)
+        total = certificate.tracks[track.id]
+        screen.pair((f"Track {track.number}  ", (track.title, "strong")), f"{total} passed")
+        if not screen.plain:
+            screen.line((track.blurb, "dim"), lead=("  ",))
+        width = max((len(module.id) for module in track.modules), default=0)
+        for module in track.modules:
+            entry = certificate.entry(module)
+            state = word(STATE_WORDS[entry.state])
+            elective = "" if module.core else " (elective)"
+            evidence = EARLIER if entry.state is ModuleState.OUTDATED else \
+                entry.evidence if entry.done else ""
+            if screen.plain:
+                facts = q.listed(f"{module.title}{elective}", hours(module.minutes), evidence)
+                screen.line(state, f" {module.id}: {facts}")
+            else:
+                more = f"  {evidence}" if evidence else ""
+                screen.pair((module.title, (f"{elective}{more}", "dim")),
+                            (hours(module.minutes), "dim"), indent=2,
+                            lead=(state, f" {module.id:<{width}}  "))
+        if not track.modules:
+            screen.line(("No module of this track is here yet.", "dim"), lead=("  ",))
+        screen.blank()
     screen.line((LEGEND, "dim"))
     show_totals(screen, certificate, " passed", tracks=False)
-
-
-def _track(screen: Screen, track: Track, certificate: Certificate) -> None:
-    total = certificate.tracks[track.id]
-    screen.pair((f"Track {track.number}  ", (track.title, "strong")), f"{total} passed")
-    if not screen.plain:
-        screen.line((track.blurb, "dim"), lead=("  ",))
-    width = max((len(module.id) for module in track.modules), default=0)
-    for module in track.modules:
-        entry = certificate.entry(module)
-        state = word(STATE_WORDS[entry.state])
-        elective = "" if module.core else " (elective)"
-        evidence = EARLIER if entry.state is ModuleState.OUTDATED else \
-            entry.evidence if entry.done else ""
-        if screen.plain:
-            facts = q.listed(f"{module.title}{elective}", hours(module.minutes), evidence)
-            screen.line(state, f" {module.id}: {facts}")
-        else:
-            more = f"  {evidence}" if evidence else ""
-            screen.pair((module.title, (f"{elective}{more}", "dim")),
-                        (hours(module.minutes), "dim"), indent=2,
-                        lead=(state, f" {module.id:<{width}}  "))
-    if not track.modules:
-        screen.line(("No module of this track is here yet.", "dim"), lead=("  ",))
-    screen.blank()
 
 
 def show_status(screen: Screen, course: Course, certificate: Certificate, current: Module | None,
@@ -98,19 +86,17 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
     left = sum(m.minutes for m in course.modules if m.core and not certificate.entry(m).done)
     if left:
         screen.line(f"Planned time of the core modules that are ready: {hours(left)}.")
-    if evidence := _evidence(certificate):
-        screen.line(evidence)
+    if evidence := levels(certificate):
+        slow = any(entry.done and entry.evidence != FAST for entry in certificate.entries)
+        more = " On a machine with a GPU, `tritonlab grade --pending` shows what is fast."
+        screen.line(evidence + more * slow)
     screen.line(f"Workspace: {shown(workspace.root) if workspace else 'none yet'}")
 
 
-def _evidence(certificate: Certificate) -> str:
-    """Counts passed modules by evidence, and how to reach more."""
-    levels = [entry.evidence for entry in certificate.entries if entry.done]
-    counted = ", ".join(f"{levels.count(level)} {level}" for level in reversed(EVIDENCE[1:])
-                        if level in levels)
-    more = "" if set(levels) == {FAST} else \
-        " On a machine with a GPU, `tritonlab grade --pending` shows what is fast."
-    return f"Evidence: {counted}.{more}" if counted else ""
+def levels(certificate: Certificate) -> str:
+    """A sentence that counts passed modules by evidence; empty without any."""
+    counted = ", ".join(f"{number} {level}" for level, number in certificate.levels.items())
+    return f"Evidence: {counted}." if counted else ""
 
 
 def show_totals(screen: Screen, certificate: Certificate, after: str = "", *,
@@ -127,21 +113,20 @@ def show_totals(screen: Screen, certificate: Certificate, after: str = "", *,
 
 def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
     """The data of ``tritonlab list --json``."""
+    def fields(value: Any, *names: str) -> dict[str, Any]:
+        return {name: getattr(value, name) for name in names}
+
     tracks = [{
-        "id": track.id, "folder": track.folder, "title": track.title, "blurb": track.blurb,
-        "starter": track.starter, "passed": certificate.tracks[track.id].passed,
-        "total": certificate.tracks[track.id].total,
+        **fields(track, "id", "folder", "title", "blurb", "starter"),
+        **fields(certificate.tracks[track.id], "passed", "total"),
         "modules": [{
-            "id": module.id, "number": module.number, "title": module.title,
-            "summary": module.summary, "core": module.core, "minutes": module.minutes,
-            "state": entry.state, "evidence": entry.evidence,
-            "prerequisites": list(module.prerequisites),
-        } for module in track.modules for entry in [certificate.entry(module)]],
+            **fields(module, "id", "number", "title", "summary", "core", "minutes"),
+            **fields(certificate.entry(module), "state", "evidence"),
+            "prerequisites": module.prerequisites} for module in track.modules],
     } for track in course.tracks]
     return {"schema": 1, "tracks": tracks, "totals": certificate.to_dict()["totals"]}
 
 
-# ---------------------------------------------------------------------------------------------
 # History, report and merge
 
 
@@ -217,11 +202,10 @@ def _days(screen: Screen, overview: Overview) -> None:
 def report_summary(overview: Overview) -> str:
     """Totals, evidence and the planned time left, in sentences."""
     core, electives = overview.certificate.core, overview.certificate.electives
-    levels = ", ".join(f"{number} {level}" for level, number in overview.levels.items())
     return q.listed(
         f"{core.passed} of {core.total} core modules and {electives.passed} of "
         f"{electives.total} electives are passed.",
-        levels and f"Evidence: {levels}.",
+        levels(overview.certificate),
         f"{q.plural(len(overview.attempts), 'grade')} in all.",
         overview.minutes_left and "Planned time of the core modules that are ready and not passed: "
                                   f"{hours(overview.minutes_left)}.", by=" ")

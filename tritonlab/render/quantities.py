@@ -1,7 +1,5 @@
 """Quantities as text: three digits and a unit."""
 
-from __future__ import annotations
-
 from grader.recording.launch_stats import Interval
 
 _DECIMAL = (("T", 1e12), ("G", 1e9), ("M", 1e6))

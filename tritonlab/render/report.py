@@ -1,13 +1,11 @@
 """The report of a grade: checks in groups, the first failure in full, the next command."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from grader.diagnosis.messages import NOT_WRITTEN
 from grader.report import CaseResult, Details, Finding, Kind, Report, Skip, Verdict
-from grader.text import NOT_WRITTEN
 from tritonlab.course.course import Module
 from tritonlab.errors import brief
 from tritonlab.grading import hints
@@ -17,13 +15,8 @@ from tritonlab.progress.journal import JournalReading
 from tritonlab.render import quantities as q
 from tritonlab.render.screen import Part, Screen, cropped, padded, word
 
-GROUPS = (
-    (Kind.CORRECTNESS, "Correctness"),
-    (Kind.EDGE, "Edge cases"),
-    (Kind.PROPERTY, "Properties"),
-    (Kind.CALL, "Calls"),
-    (Kind.PERFORMANCE, "Performance"),
-)
+GROUPS = {Kind.CORRECTNESS: "Correctness", Kind.EDGE: "Edge cases", Kind.PROPERTY: "Properties",
+          Kind.CALL: "Calls", Kind.PERFORMANCE: "Performance"}
 _FOLD_ABOVE = 8  # checks of a group that are still shown one a line
 _HEAD_LINES, _TAIL_LINES = 4, 2  # of what the learner's code printed
 _KERNEL_LINES = 12  # of what a kernel printed
@@ -41,15 +34,14 @@ def show(screen: Screen, module: Module, report: Report, note: str, replay: str,
     """
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
     counted = report.verdict is Verdict.PASSED and not verbose and len(report.results) > _FOLD_ABOVE
-    for kind, title in GROUPS:
+    for kind, title in GROUPS.items():
         _group(screen, title, [r for r in report.results if r.kind is kind], counted)
     if counted:
         screen.blank()
         screen.line(("With --verbose, every check is named.", "dim"))
     if report.reason:
         screen.blank()
-        screen.line(f"The grader could not go on: {brief(report.reason)}",
-                    lead=(word("ERROR"), " "))
+        show_reason(screen, report)
     if failure := report.first_failure:
         show_failure(screen, module, failure, reading)
         if replay:
@@ -197,7 +189,7 @@ def diagnosis(module: Module, finding: Finding,
 def next_step(module: Module, finding: Finding, reading: JournalReading | None = None) -> str:
     """The finding's next step, with the command of the next hint and the rung it leads to."""
     offer = hints.offer(module, finding, reading or JournalReading(()))
-    named = f"`{offer.command}` ({offer})" if offer else f"`tritonlab hint {module.id}`"
+    named = f"`{offer.typed}` ({offer})" if offer else f"`tritonlab hint {module.id}`"
     asks = f"{named}{'' if offer and offer.repeated else ' asks a question that helps'}."
     if offer and not finding.todos:
         return f"{finding.next_step} {asks}".strip()
@@ -205,6 +197,11 @@ def next_step(module: Module, finding: Finding, reading: JournalReading | None =
         return re.sub(r"`tritonlab hint --todo \d+`", lambda old: named if offer else old[0],
                       finding.next_step)
     return asks if offer or module.hints else ""
+
+
+def show_reason(screen: Screen, report: Report) -> None:
+    """Prints why the grader could not go on."""
+    screen.line(f"The grader could not go on: {brief(report.reason)}", lead=(word("ERROR"), " "))
 
 
 def show_printed(screen: Screen, report: Report) -> None:
@@ -259,30 +256,22 @@ def _all_of(report: Report) -> str:
 def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade]) -> None:
     """Prints modules that passed without a GPU, graded on one now."""
     for upgrade in upgrades:
-        _upgrade(screen, upgrade)
-    fast = sum(_evidence(upgrade) == FAST for upgrade in upgrades)
+        report = upgrade.report
+        verdict = Verdict.ERROR if report is None else \
+            report.noisy[0].verdict if report.noisy else report.verdict
+        screen.line((upgrade.module.id, "strong"),
+                    f"  {upgrade.before} before, now {upgrade.evidence or 'nothing new'}",
+                    lead=screen.verdict(verdict))
+        failure = report.first_failure if report else None
+        clocked = [r for r in report.results if r.clocked and not r.advisory] if report else []
+        screen.facts(
+            upgrade.module.id, upgrade.problem,
+            "the file has changed since it passed" if upgrade.changed else "",
+            upgrade.result.complaint if upgrade.result else "",
+            *(f"{result.name}: {result.facts.get('measured') or brief(result.reason)}"
+              for result in clocked),
+            f"{failure.name}: {failure.findings[0].seen if failure.findings else ''}"
+            if failure and not failure.clocked else "")
+    fast = sum(upgrade.evidence == FAST for upgrade in upgrades)
     screen.line(f"{fast} of {len(upgrades)} shown to be fast." if upgrades else
                 "Every module that you passed and that asks for speed is shown to be fast.")
-
-
-def _upgrade(screen: Screen, upgrade: Upgrade) -> None:
-    report = upgrade.report
-    verdict = Verdict.ERROR if report is None else \
-        report.noisy[0].verdict if report.noisy else report.verdict
-    now = _evidence(upgrade) or "nothing new"
-    screen.line((upgrade.module.id, "strong"), f"  {upgrade.before} before, now {now}",
-                lead=screen.verdict(verdict))
-    failure = report.first_failure if report else None
-    clocked = [r for r in report.results if r.clocked and not r.advisory] if report else []
-    screen.facts(
-        upgrade.module.id, upgrade.problem,
-        "the file has changed since it passed" if upgrade.changed else "",
-        upgrade.result.complaint if upgrade.result else "",
-        *(f"{result.name}: {result.facts.get('measured') or brief(result.reason)}"
-          for result in clocked),
-        f"{failure.name}: {failure.findings[0].seen if failure.findings else ''}"
-        if failure and not failure.clocked else "")
-
-
-def _evidence(upgrade: Upgrade) -> str:
-    return upgrade.report.evidence if upgrade.report else ""

@@ -1,11 +1,9 @@
 """The screen: styled, wrapped lines on a terminal, bare lines in plain mode."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import Self, TextIO
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -19,16 +17,8 @@ WIDEST = 100
 _LEAST_ROOM = 12  # columns for words beside others; with less they stand below each other
 _LEAST_PROSE = 20  # columns for a paragraph beside its lead
 _BELOW = 4  # columns before a paragraph that stands below its lead
-STYLES = {
-    "pass": "green",
-    "fail": "bold red",
-    "skip": "yellow",
-    "wait": "dim",
-    "dim": "dim",
-    "strong": "bold",
-    "command": "bold cyan",
-    "note": "cyan",
-}
+STYLES = {"pass": "green", "fail": "bold red", "skip": "yellow", "wait": "dim", "dim": "dim",
+          "strong": "bold", "command": "bold cyan", "note": "cyan"}
 WORDS = {"PASSED": "PASS", "FAILED": "FAIL", "SKIPPED": "SKIP", "ERROR": "ERROR",
          "INCONCLUSIVE": "NOISY"}
 WORD_STYLES = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip", "ERROR": "fail", "NOISY": "skip",
@@ -52,8 +42,8 @@ class Screen:
         self.width = min(self.full_width, WIDEST)
         self.is_terminal = self._console.is_terminal
         self.colour = self._console.color_system is not None and not self._console.no_color
-        self.live = not plain and is_interactive(self.stream) \
-            and not self._console.is_dumb_terminal
+        self.live = not (plain or self.stream.closed or in_notebook()
+                         or self._console.is_dumb_terminal) and self.stream.isatty()
 
     def line(self, *parts: Part, lead: Sequence[Part] = ()) -> None:
         """Prints a paragraph; ``lead`` stands before its first line and indents the others.
@@ -180,7 +170,7 @@ class Progress:
         self._screen = screen
         self._done = 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         self("starting the grader")
         return self
 
@@ -202,14 +192,6 @@ class Progress:
 
     def _put(self, text: str) -> None:
         self._screen.status("\r\x1b[2K" + text[: self._screen.width - 1])
-
-
-def is_interactive(stream: TextIO) -> bool:
-    """Whether a stream is a terminal, whatever FORCE_COLOR says, and no cell of a notebook."""
-    try:
-        return stream.isatty() and not in_notebook()
-    except ValueError:  # closed
-        return False
 
 
 def in_notebook() -> bool:
@@ -245,8 +227,5 @@ def padded(rows: Sequence[Sequence[str]], align: str, gap: str = "") -> list[lis
 
 
 def _text(parts: Sequence[Part]) -> Text:
-    text = Text()
-    for part in parts:
-        words, style = (part, "") if isinstance(part, str) else part
-        text.append(clean(words), STYLES.get(style, ""))
-    return text
+    pairs = ((part, "") if isinstance(part, str) else part for part in parts)
+    return Text.assemble(*((clean(words), STYLES.get(style, "")) for words, style in pairs))

@@ -6,8 +6,6 @@ is gone at the end, takes that away, and a screen reader would read all of it an
 line, with what is going on and the keys, is written over.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,17 +14,9 @@ from typing import Any
 
 from grader.report import CaseResult, Report, Verdict
 from tritonlab.course.course import Module
-from tritonlab.errors import brief
 from tritonlab.progress.journal import JournalReading
-from tritonlab.render.report import (
-    diagnosis,
-    show_check,
-    show_failure,
-    show_output,
-    show_parts,
-    show_summary,
-)
-from tritonlab.render.screen import Screen, clean, cropped, word
+from tritonlab.render import report as reports
+from tritonlab.render.screen import Screen, clean, cropped
 from tritonlab.workspace.submission import Submission
 
 _MOST_NAMED = 5  # of the checks that failed besides the first
@@ -85,14 +75,10 @@ class Lines:
     def ended(self, code: int) -> None:
         self._put("ended", exit_code=code)
 
-    # JSON has neither keys nor a status line.
-    def keys(self, keys: Iterable[Action]) -> None: ...
-    def resting(self, keys: Iterable[Action]) -> None: ...
-    def asks(self, question: str) -> None: ...
-    def answered(self) -> None: ...
-    def show(self, page: Callable[[Screen], None]) -> None: ...
-    def make_room(self) -> None: ...
-    def resized(self) -> None: ...
+    def keys(self, *_: object) -> None:
+        """Prints nothing: JSON has neither keys nor a status line."""
+
+    resting = asks = answered = show = make_room = resized = keys
 
     def _put(self, event: str, **fields: Any) -> None:
         print(json.dumps({"schema": 1, "event": event, **fields}), flush=True)
@@ -145,7 +131,7 @@ class Watched:
     def failing(self, module: Module, failure: CaseResult, reading: JournalReading) -> None:
         """Prints the first failure while other cases still run."""
         self.make_room()
-        show_failure(self._screen, module, failure, reading, self._as_typed)
+        reports.show_failure(self._screen, module, failure, reading, self._as_typed)
         if not self._screen.live:
             self._screen.line(f"{STILL_RUNNING}.")
         self._show()
@@ -162,16 +148,15 @@ class Watched:
         if failure is not None:
             self._last_word(module, failure, reading, earlier)
             _others(screen, report, failure)
-        show_output(screen, report.output)
+        reports.show_output(screen, report.output)
         for result in report.results if failure is None else ():
             if result.verdict is not Verdict.PASSED:  # what is left open, and notes
-                show_check(screen, result, "  ")
+                reports.show_check(screen, result, "  ")
         if report.reason:
-            screen.line(f"The grader could not go on: {brief(report.reason)}",
-                        lead=(word("ERROR"), " "))
+            reports.show_reason(screen, report)
         if report.verdict is Verdict.ERROR:
             screen.line("This is about the grader, not about your kernel.")
-        show_summary(screen, report)
+        reports.show_summary(screen, report)
         if complaint:
             screen.line((complaint, "skip"))
         screen.line(onward)
@@ -223,17 +208,17 @@ class Watched:
         screen = self._screen
         if earlier is None or not (earlier.findings and failure.findings) \
                 or earlier.findings[0].code != failure.findings[0].code:
-            show_failure(screen, module, failure, reading, self._as_typed)
+            reports.show_failure(screen, module, failure, reading, self._as_typed)
             return
-        before = [*diagnosis(module, earlier.findings[0], reading)]
-        more = [part for part in diagnosis(module, failure.findings[0], reading)
+        before = [*reports.diagnosis(module, earlier.findings[0], reading)]
+        more = [part for part in reports.diagnosis(module, failure.findings[0], reading)
                 if part not in before]
         if more:
             screen.blank()
             lead = "more can be said" if earlier.name == failure.name else \
                 f"the first that fails so is another, {failure.name}"
             screen.line((f"With all cases known, {lead}:", "dim"))
-            show_parts(screen, more, self._as_typed)
+            reports.show_parts(screen, more, self._as_typed)
 
     def _as_typed(self, step: str) -> str:
         """Rewrites a next step for keys and saves."""

@@ -1,7 +1,5 @@
 """Reads the claims of a certificate from an untrusted file."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math
@@ -40,6 +38,8 @@ T = TypeVar("T")
 
 class NoCertificate(TritonlabError):
     """The file is not a certificate, or not one that this version can read."""
+
+    usual_step = "Name a certificate: a page, a certificate.json or a workspace."
 
 
 class Claim(Struct, frozen=True):
@@ -138,8 +138,7 @@ def locate(course: Course, path: Path) -> tuple[Path, Claims, tuple[str, ...]]:
         return path, read(path), ()
     folder = path if path.name == MARK else path / MARK
     if not folder.is_dir():
-        raise NoCertificate(f"{shown(path)} is a folder and no workspace.",
-                            "Name a certificate: a page, a certificate.json or a workspace.")
+        raise NoCertificate(f"{shown(path)} is a folder and no workspace.")
     file = folder / CERTIFICATE
     reading = Workspace(folder.parent).journal(course).read()
     if file.exists() and (LOST in reading.problems or not reading.records):
@@ -190,9 +189,7 @@ def _text(path: Path) -> str:
                 raise _unusable(path, "it is no regular file")
             content = file.read(LARGEST + 1)
     except OSError as error:
-        raise NoCertificate(f"{shown(path)} cannot be read: {reason_of(error)}.",
-                            "Name a certificate: a page, a certificate.json or a workspace.",
-                            ) from error
+        raise NoCertificate(f"{shown(path)} cannot be read: {reason_of(error)}.") from error
     if len(content) > LARGEST:
         raise _unusable(path, f"it has more than {LARGEST / 1e6:.0f} MB")
     try:
@@ -201,7 +198,6 @@ def _text(path: Path) -> str:
         raise _unusable(path, "it is no text in UTF-8") from error
 
 
-# ---------------------------------------------------------------------------------------------
 # Strict JSON: no duplicate fields, long numbers or constants
 
 
@@ -229,7 +225,6 @@ def _constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is no number")
 
 
-# ---------------------------------------------------------------------------------------------
 # Fields of the right type
 
 

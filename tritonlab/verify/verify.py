@@ -1,12 +1,11 @@
 """Verification: grades the claims of a certificate again."""
 
-from __future__ import annotations
-
 import contextlib
 import enum
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +65,9 @@ class ClaimCheck:
             "module": self.claim.module, "standing": str(self.standing), "said": self.text,
             "claimed": self.claim.evidence, "shown": report.evidence if report else "",
             "verdict": str(report.verdict) if report else "",
-            "same_source": report.source_sha256 == self.claim.source_sha256 if report else None,
-            "same_tests": report.suite_sha256 == self.claim.suite_sha256 if report else None,
-            "seed": report.seed if report else "", "gpu": report.gpu if report else "",
-        }
+            "same_source": report and report.source_sha256 == self.claim.source_sha256,
+            "same_tests": report and report.suite_sha256 == self.claim.suite_sha256,
+            "seed": report.seed if report else "", "gpu": report.gpu if report else ""}
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,8 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
                 continue
             source, instead = target
             box = box or resources.enter_context(grading.start_sandbox())
-            tell = _numbered(on_event, f"{claim.module}, {number} of {len(claims.passed)}")
+            which = f"{claim.module}, {number} of {len(claims.passed)}"
+            tell = on_event and partial(_tell, on_event, which)
             try:
                 report = grading.grade(source, gpu=gpu, everything=True, on_event=tell,
                                        sandbox=box)
@@ -176,10 +175,8 @@ def onward(verification: Verification, file: str, root: str) -> tuple[str, str]:
     return ("tritonlab doctor" if verification.exit_code else "tritonlab list"), "Next: "
 
 
-def _numbered(on_event: OnEvent | None, which: str) -> OnEvent | None:
-    if on_event is None:
-        return None
-    return lambda event: on_event(f"{which}: {event}" if isinstance(event, str) else event)
+def _tell(on_event: OnEvent, which: str, event: Any) -> None:
+    on_event(f"{which}: {event}" if isinstance(event, str) else event)
 
 
 def _source(course: Course, claim: Claim, root: Path) -> tuple[Submission, str] | ClaimCheck:

@@ -1,7 +1,5 @@
 """Watches the files of an exercise and reports each new content."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time
@@ -23,7 +21,6 @@ TORN_S = 0.3  # granted to a save that is empty, missing or no Python, as half a
 RESTLESS_S = 3.0  # until a file that keeps changing is graded as it is
 LOOK_S = 1.0  # between checks without an event
 POLL_MS = 200  # between checks if events are not used
-
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,16 @@
 """Grades saves in one thread on a warm sandbox; a newer save cancels the grade."""
 
-from __future__ import annotations
-
 import contextlib
 import queue
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import grader
 from grader.report import CaseResult, Report
 from grader.sandbox import Sandbox, memory_trim
+from grader.submission import source
 from tritonlab import errors
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
@@ -64,7 +63,7 @@ class GradeThread:
         self._latest: GradeJob | None = None
         self._thread = threading.Thread(target=self._run, name="grades", daemon=True)
 
-    def __enter__(self) -> GradeThread:
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 
@@ -146,8 +145,7 @@ class GradeThread:
             grader.Cancelled: there is newer content.
             TritonlabError: it cannot be graded.
         """
-        if self._box is None:
-            self._box = grading.start_sandbox()
+        self._box = self._box or grading.start_sandbox()
         pid, (module, prepared) = self._box.pid, self._prepared or ("", None)
         try:
             return grading.grade(
@@ -173,7 +171,6 @@ def first_failure(submission: Submission, results: Sequence[CaseResult]) -> Case
         OSError: the file is gone meanwhile.
     """
     from grader.diagnosis.explain import explained
-    from grader.submission import source
 
     suite = grader.load_suite(submission.module.suite, submission.module.folder)
     files = source.read(submission.kernel, suite.files, suite.kernel_file)

@@ -1,7 +1,5 @@
 """The actions of the keys of `watch`."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import sys
@@ -11,6 +9,7 @@ from tritonlab.errors import NoWorkspace, shown
 from tritonlab.grading import hints, solution_diff
 from tritonlab.interrupts import EXIT_STOPPED
 from tritonlab.progress import certificate
+from tritonlab.render.exercise import show_hint, show_start
 from tritonlab.render.watch import Action
 from tritonlab.watch.watcher import Watch
 from tritonlab.workspace import editor, watch_lock, workspace
@@ -23,8 +22,6 @@ from tritonlab.workspace.workspace import Workspace
 
 def hint(watch: Watch) -> None:
     """Shows and records the next hint for the shown failure."""
-    from tritonlab.render.exercise import show_hint
-
     failure = watch.failure
     if failure is None and watch.report and watch.report.exit_code == 0:
         watch.tell("Nothing has failed, so no hint would help. s compares your work with the "
@@ -94,15 +91,12 @@ def edit(watch: Watch) -> None:
     if chosen is None or chosen.has_window:
         watch.tell(editor.open_in_editor(path))
         return
-    if sentence := chosen.why:
-        watch.tell(sentence)
+    watch.tell(chosen.why)
     if watch.run_aside(chosen.opening(path), reads=True) != 0:
         watch.tell(f"{chosen.name} did not end well. Open {shown(path)} in another terminal.")
 
 
 def _go_to(watch: Watch, module: Module, why: str) -> None:
-    from tritonlab.render.exercise import show_start
-
     place = _place(watch)
     with watch_lock.hold(Submission(module, place.kernel(module), place)) as held:
         watch.tell(why)

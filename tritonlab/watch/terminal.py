@@ -4,8 +4,6 @@ Only ICANON and ECHO are switched off, so that Ctrl-C, Ctrl-Z and output work as
 kill does the shell need `stty sane`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import select
@@ -43,10 +41,9 @@ class Inbox:
     def put(self, event: Any, *, wake: bool = True) -> None:
         """Adds an event; without ``wake`` the thread reads it at its next occasion."""
         self._events.append(event)
-        if not wake:
-            return
-        with contextlib.suppress(BlockingIOError):  # full, so that it wakes anyway
-            os.write(self.writing, b".")
+        if wake:
+            with contextlib.suppress(BlockingIOError):  # full, so that it wakes anyway
+                os.write(self.writing, b".")
 
     def take(self) -> list[Any]:
         """Returns all events so far, in order."""
@@ -94,18 +91,15 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTSTP:
-            self._stop()
+            self._release()
+            signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+            os.kill(os.getpid(), signal.SIGTSTP)
+            signal.signal(signal.SIGTSTP, self._note)  # here again once it is continued
             return
         if number == signal.SIGINT and self._interrupted:
             raise KeyboardInterrupt
         self._interrupted |= number == signal.SIGINT
         self._inbox.put(signal.Signals(number))
-
-    def _stop(self) -> None:
-        self._release()
-        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTSTP)
-        signal.signal(signal.SIGTSTP, self._note)  # here again once it is continued
 
 
 class Keyboard:
@@ -133,15 +127,13 @@ class Keyboard:
 
     def hold(self) -> None:
         """Switches to single keys if this process is in the foreground."""
-        if not self.there or self.held or not self._in_front():
-            return
-        try:
-            self._before = self._before or termios.tcgetattr(0)
-            tty.setcbreak(0, termios.TCSADRAIN)
-        except termios.error:
-            self.there = False
-            return
-        self.held = True
+        if self.there and not self.held and self._in_front():
+            try:
+                self._before = self._before or termios.tcgetattr(0)
+                tty.setcbreak(0, termios.TCSADRAIN)
+                self.held = True
+            except termios.error:
+                self.there = False
 
     def release(self) -> None:
         """Restores the terminal."""

@@ -4,8 +4,6 @@ One thread handles all events in turn: saves, results, keys, signals. Two other 
 events into its inbox: one watches the files, one grades. A newer save cancels the running grade.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import signal
@@ -108,7 +106,6 @@ class Watch:
             self.inbox.close()
         return self._code
 
-    # ---------------------------------------------------------------------------------------------
     # Actions of keys
 
     def quit(self) -> None:
@@ -144,8 +141,6 @@ class Watch:
         self._signals.heard()
         self.view.resized()
         return code
-
-    # ---------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         self.view.watching(self.submission, self.actions)

@@ -1,7 +1,5 @@
 """The learner's editor: its choice, and opening a file in it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import shutil

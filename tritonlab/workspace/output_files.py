@@ -1,7 +1,5 @@
 """Output files that the user names: checked in advance, written atomically."""
 
-from __future__ import annotations
-
 import errno
 from dataclasses import dataclass
 from pathlib import Path

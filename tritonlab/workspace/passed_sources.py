@@ -1,7 +1,5 @@
 """Copies of the files that passed, beside the journal, for `verify`."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

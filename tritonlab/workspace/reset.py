@@ -5,8 +5,6 @@ the new files into its place. A failure halfway is rolled back; after a kill hal
 one of the two folders. Backups are never removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -1,7 +1,5 @@
 """The start of a module: copies its exercise and records the start; the module after it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

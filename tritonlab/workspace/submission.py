@@ -1,7 +1,5 @@
 """The exercise that a command means: its file, its module and the workspace that records it."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """A lock that allows one watch of an exercise and ends with its process."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import hashlib
@@ -41,17 +39,13 @@ def hold(submission: Submission) -> contextlib.ExitStack:
         except BlockingIOError:
             holder = os.pread(descriptor, _LONGEST, 0).decode("ascii", "replace")
             lock.close()
-            raise _held_by(holder, submission) from None
+            process, _, since = holder.partition(" ")
+            readable = process.isdecimal() and bool(since)
+            raise TritonlabError(
+                f"Another watch{f', process {process}, since {since},' if readable else ''} "
+                f"grades every save of {submission.to_edit} already.",
+                "Go on in its terminal, or end it there with q"
+                f"{f' or here with `kill {process}`' if readable else ''} first.") from None
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()} {time.strftime('%Y-%m-%d %H:%M')}".encode(), 0)
     return lock
-
-
-def _held_by(holder: str, submission: Submission) -> TritonlabError:
-    process, _, since = holder.partition(" ")
-    readable = process.isdecimal() and bool(since)
-    return TritonlabError(
-        f"Another watch{f', process {process}, since {since},' if readable else ''} grades every "
-        f"save of {submission.to_edit} already.",
-        "Go on in its terminal, or end it there with q"
-        f"{f' or here with `kill {process}`' if readable else ''} first.")

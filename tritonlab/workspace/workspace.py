@@ -1,7 +1,5 @@
 """The workspace: the learner's folder, in which no work is ever overwritten."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -10,17 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.submission import source
+from tritonlab import errors
 from tritonlab.course.course import EXERCISE, LESSON, SHIPPED, Course, Module, other_course
-from tritonlab.errors import (
-    BadCourse,
-    NoWorkspace,
-    OtherCourse,
-    UnusableFile,
-    not_saved,
-    reason_of,
-    shown,
-    unreadable,
-)
+from tritonlab.errors import BadCourse, NoWorkspace, OtherCourse, UnusableFile, shown
 from tritonlab.progress import certificate, safe_files
 from tritonlab.progress.journal import JOURNAL, MARK, Journal
 
@@ -64,7 +54,7 @@ class Workspace:
         except (FileNotFoundError, NotADirectoryError):
             return SHIPPED if (self.mark / JOURNAL).exists() else None
         except OSError as error:
-            raise unreadable(error, self.mark / COURSE) from error
+            raise errors.unreadable(error, self.mark / COURSE) from error
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise OtherCourse(f"{shown(self.mark / COURSE)} does not name a course.",
                               f'Write {{"schema": 1, "course": "{SHIPPED}"}} into it, with the id '
@@ -183,18 +173,14 @@ def start(module: Module, root: Path) -> tuple[Workspace, CopiedFiles]:
             created = safe_files.create(folder / name, content)
             (copied if created else left_alone).append(name)
     except OSError as error:
-        raise not_saved("The exercise", error, folder) from error
+        raise errors.not_saved("The exercise", error, folder) from error
     if EXERCISE in left_alone:
         check_file(folder / EXERCISE, module)
     return workspace, CopiedFiles(workspace.kernel(module), tuple(copied), tuple(left_alone))
 
 
 def fresh(module: Module) -> dict[str, bytes]:
-    """Returns the files of an untouched exercise by path.
-
-    Raises:
-        BadCourse: one of them is missing.
-    """
+    """Returns the files of an untouched exercise by path; raises BadCourse without one."""
     return {name: _course_file(module.folder / name) for name in (EXERCISE, *module.files)}
 
 
@@ -214,7 +200,7 @@ def check_file(path: Path, module: Module | None = None) -> None:
         if error.errno == errno.ELOOP:
             raise UnusableFile(f"{where} is a symbolic link that leads back to itself.",
                                f"Remove the link. {fresh_one}".strip()) from None
-        raise UnusableFile(f"{where} cannot be read: {reason_of(error)}.",
+        raise UnusableFile(f"{where} cannot be read: {errors.reason_of(error)}.",
                            "Check its permissions, then repeat the command.") from error
     try:
         status = os.fstat(descriptor)
@@ -225,10 +211,9 @@ def check_file(path: Path, module: Module | None = None) -> None:
             raise UnusableFile(f"{where} is not a regular file.",
                                "Put a file in its place, or name another.")
         if status.st_size > source.MAX_BYTES:
-            raise UnusableFile(
-                f"{where} has {status.st_size:,} bytes; an exercise may have "
-                f"{source.MAX_BYTES:,}.",
-                "Remove what does not belong to the kernel.")
+            raise UnusableFile(f"{where} has {status.st_size:,} bytes; an exercise may have "
+                               f"{source.MAX_BYTES:,}.",
+                               "Remove what does not belong to the kernel.")
     finally:
         os.close(descriptor)
 
@@ -237,5 +222,4 @@ def _course_file(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BadCourse(f"{path} cannot be read: {reason_of(error)}.",
-                        "Install tritonlab again.") from error
+        raise BadCourse(f"{path} cannot be read: {errors.reason_of(error)}.") from error

@@ -1,7 +1,5 @@
 """Compiles one launch through the path that the JIT itself takes, short of the launch."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -14,18 +12,14 @@ from triton.runtime.errors import OutOfResources
 from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.compiler.stub_driver import pretending
 from grader.engine.compiler.targets import WARP, Target
-from grader.report import Finding
+from grader.report import Refusal
 
 _MOST_THREADS = 1024  # of one program
 _MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
 
 
-class DoesNotCompile(Exception):
+class DoesNotCompile(Refusal):
     """No GPU of the target's kind could run the kernel; ``finding`` has the compiler's message."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.seen)
-        self.finding = finding
 
 
 def address(dtype: str, offset: int) -> torch.Tensor:
@@ -37,11 +31,7 @@ def address(dtype: str, offset: int) -> torch.Tensor:
 
 
 class _FarEnough(Exception):
-    """The compiler has done what was asked for; ``module`` is the IR at that point."""
-
-    def __init__(self, module: Any = None) -> None:
-        super().__init__()
-        self.module = module
+    """The compiler has done what was asked for; the argument, if any, is the IR at that point."""
 
 
 def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
@@ -82,7 +72,7 @@ def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         try:
             _run(kernel, arguments, options)
         except _FarEnough as lowered:
-            attribute = lowered.module.get_int_attr
+            attribute = lowered.args[0].get_int_attr
             _fits(attribute("ttg.shared") or 0,
                   attribute("ttg.total-num-warps") or attribute("ttg.num-warps") or 1,
                   attribute("ttg.num-ctas") or 1, target)

@@ -1,7 +1,5 @@
 """Findings about kernels that do not compile: the compiler's message, at the learner's line."""
 
-from __future__ import annotations
-
 import ast
 import linecache
 import os
@@ -19,11 +17,11 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources, PTXASError
 from triton.runtime.jit import JITFunction
 
+from grader.diagnosis import messages
 from grader.engine.compiler.ptx import line_of
 from grader.engine.compiler.targets import Target
 from grader.finding import fault
 from grader.report import Finding
-from grader.text import not_found
 
 _LONGEST = 1200  # characters of what the compiler says
 _READ = 1 << 20  # bytes of what it prints
@@ -102,9 +100,9 @@ def _words(chain: list[CompilationError]) -> str:
         text = str(one.error_message or (cause if not isinstance(cause, CompilationError) else "")
                    or "")
         if isinstance(cause, KeyError) and text.strip():  # its text is the key and no more
-            return not_found(cause)
+            return messages.not_found(cause)
         if _OUTSIDE in text and (name := _of_the_host(one.node)):
-            return f"`triton.{name}` is for host code; in a kernel it is `tl.{name}`"
+            return messages.words("of triton", name=name)
         if text.strip() and text != "AssertionError()":
             return text
     return ""
@@ -122,7 +120,8 @@ def _asserted(error: BaseException) -> str:
     """The assertion of the compiler that failed; empty where another statement did."""
     steps = traceback.extract_tb((error.__cause__ or error).__traceback__)
     code = steps[-1].line if steps else None
-    return f"the compiler has {code!r:.200}" if code and code.startswith("assert ") else ""
+    return messages.words("compiler's assertion", code=f"{code!r:.200}") \
+        if code and code.startswith("assert ") else ""
 
 
 def _own(kernel: Any) -> list[Any]:

@@ -1,7 +1,5 @@
 """Reads a ``Binary`` from Triton's ``CompiledKernel``."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import tempfile
@@ -12,9 +10,8 @@ from typing import Any
 from triton import knobs
 
 from grader.engine.compiler import ptx, ttgir
-from grader.engine.compiler.occupancy import occupancy
 from grader.engine.compiler.ptx import PtxInstruction
-from grader.engine.compiler.targets import Target
+from grader.engine.compiler.targets import Target, occupancy
 from grader.recording.compiled_kernel import (
     LONGEST,
     MOST_ENTRIES,

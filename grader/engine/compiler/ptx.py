@@ -1,7 +1,5 @@
 """Reads PTX text: instructions with their lines, listings, declared stack; repairs locations."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """SASS: the machine code of a kernel as instructions with lines of the source."""
 
-from __future__ import annotations
-
 import functools
 import re
 import struct

@@ -1,7 +1,5 @@
 """A stub of Triton's CUDA driver, with which Triton compiles where there is no GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -16,40 +14,29 @@ from triton.runtime.driver import driver
 from grader.engine.compiler.targets import WARP, Target
 
 
-class Driver:
-    """Triton's CUDA driver for one target, without a device."""
+class Driver(SimpleNamespace):
+    """Triton's CUDA driver for one target, without a device.
+
+    The current device is the capability: Triton caches code by device, so each architecture is its
+    own.
+    """
 
     def __init__(self, target: Target) -> None:
-        self.capability = target.capability
+        capability = target.capability
         properties = {
             "max_shared_mem": target.shared_per_program, "max_num_regs": target.registers,
             "multiprocessor_count": target.multiprocessors, "warpSize": WARP,
             "sm_clock_rate": int(target.clock / 1e3), "mem_clock_rate": 1_000_000,
             "mem_bus_width": int(target.dram * 8 / 2e9),
         }
-        self.utils = SimpleNamespace(get_device_properties=lambda device: dict(properties))
-
-    def is_active(self) -> bool:
-        return True
-
-    def get_current_device(self) -> int:
-        """The capability: Triton caches code by device, so each architecture is its own device."""
-        return self.capability
-
-    def set_current_device(self, device: int) -> None:
-        """Does nothing: there is one device."""
-
-    def get_current_stream(self, device: int = 0) -> int:
-        return 0
-
-    def get_current_target(self) -> GPUTarget:
-        return GPUTarget("cuda", self.capability, WARP)
-
-    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-        return divmod(self.capability, 10)
-
-    def get_active_torch_device(self) -> torch.device:
-        return torch.device("cpu")
+        super().__init__(
+            capability=capability, is_active=lambda: True,
+            utils=SimpleNamespace(get_device_properties=lambda device: dict(properties)),
+            get_current_device=lambda: capability, set_current_device=lambda device: None,
+            get_current_stream=lambda device=0: 0,
+            get_current_target=lambda: GPUTarget("cuda", capability, WARP),
+            get_device_capability=lambda device=0: divmod(capability, 10),
+            get_active_torch_device=lambda: torch.device("cpu"))
 
 
 @contextmanager

@@ -1,7 +1,5 @@
 """The proved lower bound of a launch's time, however good its code is."""
 
-from __future__ import annotations
-
 from grader.engine.compiler.targets import Target
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Survey

@@ -1,7 +1,5 @@
 """Reads Triton's IR (TTIR, TTGIR): pipelines, layouts, products and their places."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Extrapolates from sampled programs to a launch: sums by strata, DRAM traffic by waves."""
 
-from __future__ import annotations
-
 import itertools
 import time
 from collections import defaultdict
@@ -101,8 +99,7 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int,
     return sums.survey(name, grid, waves, l2_bytes)
 
 
-# ---------------------------------------------------------------------------------------------
-# Whether values matter
+# -- whether values matter ----------------------------------------------------------------------
 
 
 def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> None:
@@ -140,8 +137,7 @@ def _prints(groups: Groups) -> list[object]:
         for group, trail in groups for access in trail.accesses]
 
 
-# ---------------------------------------------------------------------------------------------
-# Waves: programs that are on the GPU at the same time, for the DRAM model
+# -- waves: programs that are on the GPU at the same time, for the DRAM model -------------------
 
 
 @dataclass(frozen=True)
@@ -253,8 +249,7 @@ def _spread(start: int, end: int, count: int, cluster: int) -> tuple[Array, Arra
     return members.ravel(), members[np.arange(count) % 2 == 0].ravel()
 
 
-# ---------------------------------------------------------------------------------------------
-# Sums over all programs
+# -- sums over all programs ---------------------------------------------------------------------
 
 
 def _strata(grid: tuple[int, int, int], most: int) -> dict[int, float]:

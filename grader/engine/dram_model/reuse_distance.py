@@ -9,11 +9,10 @@ may hit or miss, and the result is an interval.
 Source: Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal, 1970.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -116,7 +115,7 @@ class _Table:
     shared: Array
 
     @classmethod
-    def of(cls, waves: SampledWaves, *, written: bool) -> _Table:
+    def of(cls, waves: SampledWaves, *, written: bool) -> Self:
         full = _pairs(waves.steps, [s.sectors for s in waves.steps], written)
         shared = np.zeros(len(waves.steps))
         if waves.more > 1:

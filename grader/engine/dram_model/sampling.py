@@ -5,8 +5,6 @@ few tensors whose values are known (indices). A loop of many turns is cut: its f
 last one run, and what they do counts for all of them.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,7 +26,7 @@ from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.rewrite import rewritten
 from grader.engine.interpreter.traffic import Key, Ledger
 from grader.engine.interpreter.transaction import Attempt, Diverged, Poll, of_all_programs
-from grader.report import Finding
+from grader.report import Refusal
 
 _CHUNK_COST = 1 << 19  # of programs that run at once
 _RUN_COST = 8  # elements that take as long as one run of contiguous bytes
@@ -39,12 +37,8 @@ class TooLong(BaseException):
     """The time for a launch is used up."""
 
 
-class SamplingStopped(Exception):
+class SamplingStopped(Refusal):
     """A program of the launch failed; ``finding`` has the reason."""
-
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.seen)
-        self.finding = finding
 
 
 @dataclass(frozen=True)
@@ -107,10 +101,7 @@ class _Timed(Attempt):
 class _BoundsOnly(Checks):
     """Checks bounds only: values and their writers are not tracked."""
 
-    def _track_nothing(self, *_: Any, **__: Any) -> None:
-        pass
-
-    load = store = change = set_writers = _track_nothing
+    load = store = change = set_writers = staticmethod(lambda *_, **__: None)
 
 
 class Addresses(Memory):
@@ -278,15 +269,13 @@ def cost_of_one(sampler: Sampler, programs: int, wanted: float) -> float | None:
     for turns in TURNS:
         sampler.memory.turns_run = turns
         try:
-            cost = max(1.0, _cost(sampler.run(np.array([programs // 2]), silent=True)))
+            groups = sampler.run(np.array([programs // 2]), silent=True)
         except TooLong:
             continue
+        # the elements that a program accesses, and the runs of bytes that are kept of it
+        cost = max(1.0, sum(int(access.nbytes.sum()) // access.itemsize
+                            + _RUN_COST * len(access.first)
+                            for _, trail in groups for access in trail.accesses))
         if cost <= wanted:
             break
     return cost
-
-
-def _cost(groups: Groups) -> float:
-    """The elements that a program accesses, and the runs of bytes that are kept of it."""
-    return float(sum(int(access.nbytes.sum()) // access.itemsize + _RUN_COST * len(access.first)
-                     for _, trail in groups for access in trail.accesses))

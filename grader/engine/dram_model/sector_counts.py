@@ -1,7 +1,5 @@
 """Counts elements, bytes and 32-byte sectors of sampled accesses; finds private ranges."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Ceilings of this GPU: the rates at which it copies memory and multiplies matrices."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 from functools import partial

@@ -3,8 +3,6 @@
 Only functions of the grader that launch kernels are timed, never host code of a learner.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import math
@@ -12,7 +10,7 @@ import operator
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -28,16 +26,6 @@ _LEAST_FLUSH = 256 << 20  # bytes; meanwhile Python has the time to launch what 
 _TRIES = 3  # a spread that is too wide is measured again
 _FIRST = 3  # repeats that estimate how long one takes
 _WARM_MS, _MOST_WARM = 25.0, 50  # of work before the first repeat, in which clocks rise
-
-
-class TimedDevice(Protocol):
-    """What the clock needs of a GPU."""
-
-    def event(self) -> Any: ...
-    def synchronize(self) -> None: ...
-    def look(self) -> nvml.ClockState: ...
-    def flush(self) -> None: ...
-    def capture(self, work: Callable[[], object]) -> Callable[[], object] | None: ...
 
 
 class Cuda:
@@ -94,7 +82,7 @@ class TimingJob:
     once: bool = False  # the work changes its inputs, so that ``before`` runs before each repeat
 
 
-def measure(jobs: Sequence[TimingJob], device: TimedDevice, *, config: str = "",
+def measure(jobs: Sequence[TimingJob], device: Cuda, *, config: str = "",
             budget_ms: float = BUDGET_MS) -> Measurement:
     """Times jobs that do the same work, in turn; each has run before, so all is compiled.
 
@@ -155,7 +143,7 @@ def part(values: Sequence[float], share: float) -> float:
     return ascending[min(len(ascending) - 1, int(share * len(ascending)))]
 
 
-def _times(jobs: Sequence[TimingJob], device: TimedDevice, repeats: int
+def _times(jobs: Sequence[TimingJob], device: Cuda, repeats: int
            ) -> tuple[list[float], tuple[int, int], int]:
     """Milliseconds of each repeat, the lowest clocks, and all reasons that held them back.
 
@@ -182,19 +170,12 @@ def _times(jobs: Sequence[TimingJob], device: TimedDevice, repeats: int
     return [start.elapsed_time(end) for start, end in pairs], clocks, reasons
 
 
-def _together(jobs: Sequence[TimingJob], device: TimedDevice, calls: int) -> TimingJob | None:
+def _together(jobs: Sequence[TimingJob], device: Cuda, calls: int) -> TimingJob | None:
     """Captures many calls as one graph that cycles through all jobs, whose buffers exceed L2."""
     def work() -> None:
         for number in range(calls):
             jobs[number % len(jobs)].work()
 
-    def before() -> None:
-        for job in jobs:
-            job.before()
-
-    def after() -> None:
-        for job in jobs:
-            job.after()
-
     graph = device.capture(work)
-    return TimingJob(graph, before, after) if graph else None
+    return TimingJob(graph, lambda: [job.before() for job in jobs],
+                     lambda: [job.after() for job in jobs]) if graph else None

@@ -1,7 +1,5 @@
 """Measured times of a case on a GPU, beside the ceilings of that GPU."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from msgspec import Meta
 
+from grader.diagnosis import messages
 from grader.recording.codec import WHOLE, JsonObject
 from grader.report import Verdict
 from grader.suite import Cost, Tolerance
@@ -99,8 +98,7 @@ class Measurement(JsonObject):
         return measurement
 
 
-# ---------------------------------------------------------------------------------------------
-# Beside the ceilings
+# -- beside the ceilings ------------------------------------------------------------------------
 
 
 def units_of(inputs: Sequence[Any], tolerance: Tolerance) -> Units:
@@ -151,11 +149,8 @@ def impossible(measurement: Measurement, cost: Cost, ceilings: Ceilings) -> str:
     computing = cost.flops / (2 * FASTEST_MATMUL * ceilings.matmul_tflops * 1e12)
     if measurement.ms / 1e3 >= max(moving, computing):
         return ""
-    least = f"{cost.bytes:,} bytes" if moving >= computing else f"{cost.flops:,} operations"
-    ms = measurement.ms
-    time = f"{ms:.3g} ms" if ms >= 1 else f"{ms * 1e3:.3g} us"
-    return f"{time} is less than a {ceilings.gpu.name} needs for {least}: the " \
-           "work was not done while the clock ran."
+    least = {"n_bytes": cost.bytes} if moving >= computing else {"operations": cost.flops}
+    return messages.words("impossible time", ms=measurement.ms, gpu=ceilings.gpu.name, **least)
 
 
 def judge(measurement: Measurement, cost: Cost, ceilings: Ceilings, pass_at: float,

@@ -1,12 +1,10 @@
 """Memory of a GPU that shows a kernel's mistakes: red zones, poison, copies of inputs."""
 
-from __future__ import annotations
-
 import mmap
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
 import torch
 
@@ -77,9 +75,9 @@ class GpuMemory:
                 buffer.body[first - offset:first - offset + count].copy_(data)
         buffer.kept = buffer.body.clone()
 
-    def copy(self) -> GpuMemory:
+    def copy(self) -> Self:
         """Returns a memory with the same inputs at other addresses, and nothing else."""
-        other = GpuMemory(self.device, self._poison)
+        other = type(self)(self.device, self._poison)
         for number, buffer in self._buffers.items():
             if buffer.kept is not None:
                 mine = other._add(number, buffer.nbytes)
@@ -201,18 +199,6 @@ def differs(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     if one.dtype != other.dtype:
         one, other = (tensor.contiguous().view(-1).view(torch.uint8) for tensor in (first, second))
     return (one != other).any()
-
-
-def within_host(work: Callable[[], Any]) -> Any:
-    """Runs a host operation whose shapes or strides may not fit together."""
-    try:
-        return work()
-    except torch.OutOfMemoryError:
-        raise
-    except (RuntimeError, ValueError) as error:
-        if "CUDA error" in str(error):
-            raise
-        raise MalformedRecording(f"a host operation that torch refuses: {error}") from error
 
 
 def _filled(fd: int, offset: int, size: int) -> Iterator[tuple[int, int]]:

@@ -4,8 +4,6 @@ Called through ctypes: ``nvidia-smi`` takes longer than most measurements and is
 and the package for NVML would be a dependency for four functions.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ an index that is wrong by up to 2**43 bytes in either direction still names the 
 address is ever a real one: nothing is dereferenced, whatever a kernel computes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any

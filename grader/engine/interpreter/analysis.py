@@ -1,7 +1,5 @@
 """What is known of a kernel before it runs: what it may store into, and how it has to be run."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cache
@@ -12,6 +10,8 @@ import triton.language as tl
 from triton.runtime.jit import JITCallable
 
 from grader.engine.interpreter.rewrite import definition, names_of, parameters
+from grader.submission.dataflow import Piece, reached
+from grader.submission.syntax import last_name
 
 _STORES = ("store", "store_tensor_descriptor", "scatter", "reduce")
 _PRINTS = {"print", "device_print", "static_print", "breakpoint", "set_trace"}
@@ -27,7 +27,7 @@ def one_at_a_time(fn: Any) -> bool:
     As a group its programs would only get in each other's way.
     """
     nodes = [node for each in _reachable(fn, set()) for node in ast.walk(definition(each.__code__))]
-    called = {_name(node.func) for node in nodes if isinstance(node, ast.Call)}
+    called = {last_name(node.func) for node in nodes if isinstance(node, ast.Call)}
     loops = any(isinstance(node, ast.While) for node in nodes)
     return bool(called & _PRINTS or (loops and called & _LOCKS))
 
@@ -53,14 +53,16 @@ def stored_into(fn: Any, callers: tuple[int, ...] = ()) -> frozenset[str] | None
         return None
     tree = definition(fn.__code__)
     visible = names_of(fn)
-    flows = _flows(tree, visible)
-    local = flows.keys()
+    given = frozenset(parameters(tree))
+    flows = [Piece((frozenset(_names(target, visible)),), frozenset(_names(source, visible)))
+             for node in ast.walk(tree) for target, source in _assignments(node)]
+    local = given.union(*(piece.conditions[0] for piece in flows))
     stored: set[str] = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         helper = _resolved(node.func, visible)
-        name = _name(node.func)
+        name = last_name(node.func)
         if isinstance(node.func, ast.Name):
             if name in local:
                 return None  # a function that was handed over, or got another name
@@ -77,9 +79,8 @@ def stored_into(fn: Any, callers: tuple[int, ...] = ()) -> frozenset[str] | None
             continue
         else:
             return None
-        for part in where:
-            stored.update(*(flows.get(used, set()) for used in _names(part, visible)))
-    return frozenset(stored)
+        stored.update(*(_names(part, visible) for part in where))
+    return reached(stored, flows)[0] & given  # from targets back to what is assigned to them
 
 
 def _resolved(node: ast.AST, visible: dict[str, Any]) -> Any:
@@ -119,25 +120,6 @@ def _passed(call: ast.Call, helper: Any, callers: tuple[int, ...]) -> list[ast.e
     return [value for name, value in given if name in stored]
 
 
-def _flows(tree: ast.FunctionDef, visible: dict[str, Any]) -> dict[str, set[str]]:
-    """For each name, the parameters that its value may be made of."""
-    flows = {name: {name} for name in parameters(tree)}
-    nodes = list(ast.walk(tree))
-    changed = True
-    while changed:
-        changed = False
-        for node in nodes:
-            for target, source in _assignments(node):
-                came: set[str] = set().union(
-                    *(flows.get(name, set()) for name in _names(source, visible)))
-                for name in _names(target, visible):
-                    before = flows.setdefault(name, set())
-                    if not came <= before:
-                        before |= came
-                        changed = True
-    return flows
-
-
 def _assignments(node: Any) -> list[tuple[ast.AST, ast.AST]]:
     """Targets and what is assigned to them, by a statement, ``:=`` or a loop."""
     targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
@@ -157,9 +139,3 @@ def _loads(function: ast.expr, visible: dict[str, Any]) -> bool:
     if isinstance(function, ast.Name):
         return _ORIGINALS.get(id(visible.get(function.id))) == "load"
     return isinstance(function, ast.Attribute) and function.attr == "load"
-
-
-def _name(function: ast.expr) -> str:
-    if isinstance(function, ast.Attribute):
-        return function.attr
-    return function.id if isinstance(function, ast.Name) else ""

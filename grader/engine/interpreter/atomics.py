@@ -1,7 +1,5 @@
 """Atomic operations on a NumPy array, lane after lane."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -6,8 +6,6 @@ mask are the same, and a scalar is stored by one thread and loaded by all. Threa
 in order; those of several wait for each other at barriers only.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from grader.engine.interpreter.address_space import Part, Storage

@@ -1,7 +1,5 @@
 """A block or scalar of all programs that run at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The methods have the names and parameters of Triton's own builder. A ``Handle`` 
 all programs that run together; types are Triton's own, where the compiler has types of its IR.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,7 @@ import triton
 import triton.language as tl
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
+from triton.backends.nvidia.compiler import min_dot_size
 from triton.runtime.interpreter import InterpreterOptions
 
 from grader.engine.compiler import targets
@@ -78,10 +77,8 @@ class Builder:
         self.target = GPUTarget("cuda", targets.find().capability, targets.WARP)
         self.arch = None
         self.options = Options()
-        self.codegen_fns = {
-            "min_dot_size": _min_dot_size,
-            "convert_custom_types": _convert_custom_types,
-        }
+        self.codegen_fns = {"min_dot_size": min_dot_size(self.target),
+                            "convert_custom_types": _convert_custom_types}
 
     def __getattr__(self, name: str) -> Any:
         raise NotInterpreted(f"an operation (`{name}`)")
@@ -416,8 +413,7 @@ class Builder:
             raise KernelError(f"{promise} does not hold in {place}{message}")
 
 
-# ---------------------------------------------------------------------------------------------
-# Methods that differ only in a function
+# -- methods that differ only in a function -----------------------------------------------------
 
 
 def _binary(function: Callable[..., Array]) -> Any:
@@ -461,20 +457,15 @@ def _unary(function: Callable[..., Array]) -> Any:
     return create
 
 
-def _type_and_constant(name: str, dtype: Any) -> None:
-    setattr(Builder, f"get_{_IR_NAMES.get(name, name)}_ty", lambda self: dtype)
-    setattr(Builder, f"get_{name}", lambda self, value: constant(value, dtype))
-
-
 for _suffix, _dtype in _TYPES.items():
-    _type_and_constant(_suffix, _dtype)
+    setattr(Builder, f"get_{_IR_NAMES.get(_suffix, _suffix)}_ty", lambda self, is_=_dtype: is_)
+    setattr(Builder, f"get_{_suffix}", lambda self, value, of=_dtype: constant(value, of))
 for _make, _functions in ((_binary, _BINARY), (_comparison, _COMPARISONS), (_unary, _UNARY)):
     for _suffix, _function in _functions.items():
         setattr(Builder, f"create_{_suffix}", _make(_function))
 
 
-# ---------------------------------------------------------------------------------------------
-# Helpers
+# -- helpers ------------------------------------------------------------------------------------
 
 
 def _ordered(semantics: Any) -> bool:
@@ -510,14 +501,6 @@ def _text(values: Array, hexadecimal: bool) -> str:
         values = np.asarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
         formatter = {"int": lambda n: f"0x{n:0{2 * values.itemsize}x}"}
     return np.array2string(np.asarray(values), threshold=_WHOLE, formatter=formatter)
-
-
-def _min_dot_size(lhs: Any, rhs: Any) -> tuple[int, int, int]:
-    """The least M, N, K of ``tl.dot`` on NVIDIA GPUs: K fills 32 bytes."""
-    left, right = lhs.scalar.primitive_bitwidth, rhs.scalar.primitive_bitwidth
-    if left != right:
-        raise ValueError("lhs and rhs bitwidth must be the same")
-    return (1, 1, max(1, 256 // left))
 
 
 def _convert_custom_types(arg: Any, dst_ty: Any, rounding: Any, _semantic: Any = None) -> Any:

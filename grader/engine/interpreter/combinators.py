@@ -1,13 +1,12 @@
 """``tl.reduce``, ``tl.associative_scan`` and ``tl.map_elementwise``: operations with a function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton.language.core import _unwrap_if_constexpr as plain
 from triton.runtime import interpreter
 
 from grader.engine.interpreter.block_value import Array, Handle, Shape
@@ -20,7 +19,7 @@ Blocks = tuple[Any, ...]  # of tl.tensor, all of one shape
 
 def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any) -> Any:
     """Triton's ``reduce``: neighbours are combined, then pairs, then pairs of pairs."""
-    axis = _plain(axis)
+    axis = plain(axis)
     handles, types, along = _operands(input, 0 if axis is None else axis)
     rank = len(handles[0].shape)
     if axis is None:
@@ -32,7 +31,7 @@ def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: 
     else:
         arrays = _tree(handles, along, combine_fn, types)
     left = (*handles[0].shape[:along], *handles[0].shape[along + 1:])
-    if _plain(keep_dims):
+    if plain(keep_dims):
         axes = tuple(range(rank)) if axis is None else (along,)
         arrays = [np.expand_dims(array, tuple(n + 1 for n in axes)) for array in arrays]
         left = (1,) * rank if axis is None else (*left[:along], 1, *left[along:])
@@ -56,17 +55,17 @@ def _tree(handles: list[Handle], axis: int, combine_fn: Any, types: list[Any]) -
 
 def scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:
     """Triton's ``associative_scan``, by doubling."""
-    handles, types, axis = _operands(input, _plain(axis))
+    handles, types, axis = _operands(input, plain(axis))
     shape = handles[0].shape
     arrays = [handle.along(axis) for handle in handles]
-    if _plain(reverse):
+    if plain(reverse):
         arrays = [np.flip(array, axis + 1) for array in arrays]
     quick = _quick(_SCANS, combine_fn, handles)
     if quick is not None:
         arrays = [quick(arrays[0], axis=axis + 1)]
     else:
         arrays = _doubling(arrays, axis, combine_fn, types, shape)
-    if _plain(reverse):
+    if plain(reverse):
         arrays = [np.flip(array, axis + 1) for array in arrays]
     return _like(input, _tensors(arrays, types, shape))
 
@@ -91,7 +90,7 @@ def _doubling(arrays: list[Array], axis: int, combine_fn: Any, types: list[Any],
 
 def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:
     """Triton's ``map_elementwise``: each element is to the function what a program is elsewhere."""
-    if int(_plain(pack)) != 1:
+    if int(plain(pack)) != 1:
         raise NotInterpreted("tl.map_elementwise with a pack of several elements")
     blocks = args[:1]
     for block in args[1:]:
@@ -119,8 +118,7 @@ def map_elementwise(scalar_fn: Any, *args: Any, pack: Any = 1, **_: Any) -> Any:
     return _like(outputs[0][1], tuple(tensors))
 
 
-# ---------------------------------------------------------------------------------------------
-# What NumPy does by itself
+# -- what NumPy does by itself ------------------------------------------------------------------
 
 
 def _in_its_type(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -194,7 +192,3 @@ def _tensor(data: Array, dtype: Any, shape: Shape) -> Any:
     scalar = dtype.scalar
     handle = Handle(data, scalar, shape)
     return tl.tensor(handle, tl.block_type(scalar, list(shape)) if shape else scalar)
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, tl.constexpr) else value

@@ -1,9 +1,8 @@
 """Tensor descriptors and block pointers: a base, a shape and strides that give a block's place."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import triton.language as tl
@@ -92,7 +91,7 @@ class BlockPointer(_Tensor):
 
     offsets: list[Handle]
 
-    def advanced(self, offsets: Sequence[Handle]) -> BlockPointer:
+    def advanced(self, offsets: Sequence[Handle]) -> Self:
         return replace(self, offsets=[Handle(old.data + new.data, old.dtype)
                                       for old, new in zip(self.offsets, offsets, strict=True)])
 

@@ -1,7 +1,5 @@
 """Runs launches on the engine as they are made, for host code that needs each result at once."""
 
-from __future__ import annotations
-
 import bisect
 import gc
 import operator
@@ -112,7 +110,7 @@ def _tuned(tuner: Any, config: int, args: tuple[Any, ...], kwargs: dict[str, Any
         tuner.nargs = None
 
 
-def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
+def _launch(trace: Trace, tensors: "_Tensors", kernel: Any, args: tuple[Any, ...],
             kwargs: dict[str, Any], grid: Any, *, order: Order, chunk: int | None) -> None:
     parameters = kernel.signature.parameters
     for key in kwargs:
@@ -139,8 +137,7 @@ def _launch(trace: Trace, tensors: _Tensors, kernel: Any, args: tuple[Any, ...],
         raise KernelFailed(outcome.failure)
 
 
-# ---------------------------------------------------------------------------------------------
-# Tensors
+# -- tensors ------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -1,15 +1,13 @@
 """Why a kernel could not go on, as a finding in Triton's own words."""
 
-from __future__ import annotations
-
 import linecache
 import re
 from traceback import walk_tb
 from types import FrameType
 
+from grader.diagnosis import messages
 from grader.finding import Figure, fault
 from grader.report import Finding
-from grader.text import not_found
 
 _MAX_MESSAGE = 400
 
@@ -69,7 +67,7 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
     if isinstance(innermost, NotInterpreted):
         raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not know"
                            ) from error
-    line = getattr(innermost, "line", None) or _line(error, file)
+    line = getattr(innermost, "line", None) or raised_line(file, error)
     if isinstance(innermost, KernelError):
         return Finding(innermost.code, fault("stopped", kernel=kernel, text=str(innermost)), line)
     if isinstance(innermost, MemoryError):
@@ -92,20 +90,18 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
 
 def _message(error: BaseException) -> str:
     if isinstance(error, KeyError):
-        return not_found(error)
+        return messages.not_found(error)
     text = re.sub(r"\s+", " ", str(error)).strip()
     if not text and isinstance(error, AssertionError) and _inside_triton(error):
         frame, line = _frames(error)[-1]  # Triton's condition is all that there is to say
         text = linecache.getline(frame.f_code.co_filename, line).strip()
-        text = f"Triton's `{text}` does not hold"
+        text = messages.words("Triton's assertion", code=text)
     elif not text and not isinstance(error, AssertionError):
         text = type(error).__name__
     unset = re.match(r"cannot access (?:local|free) variable '(\w+)'|local variable '(\w+)' "
                      r"referenced|free variable '(\w+)' referenced", text)
     if isinstance(error, NameError) and unset:
-        text = (f"`{unset[unset.lastindex or 0]}` is not defined here: what only one branch of an "
-                "`if` on a runtime value, or only the body of a loop, assigns ends with it; assign "
-                "it before")
+        text = messages.words("assigned elsewhere", name=unset[unset.lastindex or 0])
     return text if len(text) <= _MAX_MESSAGE else text[:_MAX_MESSAGE] + " …"
 
 
@@ -113,8 +109,8 @@ def _frames(error: BaseException) -> list[tuple[FrameType, int]]:
     return list(walk_tb(error.__traceback__))
 
 
-def _line(error: BaseException, file: str) -> int | None:
-    """The innermost line of the learner's file."""
+def raised_line(file: str, error: BaseException) -> int | None:
+    """The innermost line of a file that an exception went through."""
     lines = [line for frame, line in _frames(error) if frame.f_code.co_filename == file]
     return lines[-1] if lines else None
 

@@ -6,8 +6,6 @@ nothing. The rule is the happens-before relation of the PTX memory model with ev
 as acquire and release, unless it says ``sem="relaxed"``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +15,16 @@ import numpy as np
 from grader.engine.interpreter.block_value import Array
 
 Cell = tuple[int, int]  # which storage, which element
+
+
+@dataclass
+class _View:
+    """What one program knows of the others, as far as its acquires were followed."""
+
+    done: int = 0  # of its own acquires
+    releases: dict[int, int] = field(default_factory=dict)  # of each program, how many it knows
+    followed: dict[int, int] = field(default_factory=dict)  # of each program's acquires
+    seen: dict[Cell, int] = field(default_factory=dict)  # of each element's releases
 
 
 @dataclass
@@ -137,12 +145,3 @@ class Order:
                     view.followed[other] = acquires
         return view.releases
 
-
-@dataclass
-class _View:
-    """What one program knows of the others, as far as its acquires were followed."""
-
-    done: int = 0  # of its own acquires
-    releases: dict[int, int] = field(default_factory=dict)  # of each program, how many it knows
-    followed: dict[int, int] = field(default_factory=dict)  # of each program's acquires
-    seen: dict[Cell, int] = field(default_factory=dict)  # of each element's releases

@@ -4,9 +4,7 @@ Most accesses are runs: a row of a tile is contiguous. A run is copied whole, an
 sectors follow from its two ends, so an access costs per run and not per element.
 """
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
@@ -66,9 +64,9 @@ class Runs:
             return True
         return bool((np.diff(np.sort(self.starts)) >= self.length).all())
 
-    def of_parts(self, ratio: int) -> Runs:
+    def of_parts(self, ratio: int) -> Self:
         """The same in an array with ``ratio`` entries for each element."""
-        return self if ratio == 1 else Runs(self.starts * ratio, self.length * ratio)
+        return self if ratio == 1 else type(self)(self.starts * ratio, self.length * ratio)
 
     def indices(self) -> Array:
         """[runs, length]: the index of every element."""

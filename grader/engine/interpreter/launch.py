@@ -7,8 +7,6 @@ programs that are not in it is put off until what it waits for has changed. If a
 one group; if that parts, they run side by side, each until it waits again.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import deque
@@ -21,6 +19,7 @@ import numpy as np
 import triton.language as tl
 from triton import knobs
 from triton.runtime import interpreter
+from triton.runtime.jit import mangle_type
 
 from grader.engine.interpreter import analysis
 from grader.engine.interpreter.address_space import Storage
@@ -136,8 +135,7 @@ def _turns(programs: int, order: Order, sample: int | None) -> Array:
     return turns[::-1] if order == "reverse" else turns
 
 
-# ---------------------------------------------------------------------------------------------
-# Groups of programs
+# -- groups of programs -------------------------------------------------------------------------
 
 
 def _first_chunk(kernel: Any, arguments: Mapping[str, Any]) -> int:
@@ -320,8 +318,7 @@ def _stuck(memory: Memory, queue: deque[_Program]) -> None:
                       "program changes it", code="R02", line=poll.line)
 
 
-# ---------------------------------------------------------------------------------------------
-# Arguments
+# -- arguments ----------------------------------------------------------------------------------
 
 
 def bind(kernel: Any, arguments: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
@@ -389,23 +386,16 @@ def _descriptor(name: str, host: HostDescriptor, memory: Memory) -> Any:
     return descriptor
 
 
-_SCALARS: dict[str, Any] = {
-    "i1": tl.int1, "u1": tl.int1, "i8": tl.int8, "i16": tl.int16, "i32": tl.int32, "i64": tl.int64,
-    "u8": tl.uint8, "u16": tl.uint16, "u32": tl.uint32, "u64": tl.uint64,
-    "fp16": tl.float16, "bf16": tl.bfloat16, "fp32": tl.float32, "fp64": tl.float64,
-}
+_SCALARS: dict[str, Any] = {name: tl.str_to_ty(name, None) for name in (
+    "i1", "u1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32",
+    "fp64")}
 
 
 def _natural(value: bool | int | float) -> Any:
-    if isinstance(value, bool):
-        return tl.int1
-    if isinstance(value, float):
-        return tl.float32
-    for kind, least, most in ((tl.int32, -1 << 31, 1 << 31), (tl.int64, -1 << 63, 1 << 63),
-                              (tl.uint64, 0, 1 << 64)):
-        if least <= value < most:
-            return kind
-    raise NotInAKernel(f"the integer {value} does not fit 64 bits")
+    """The type that Triton gives a number by itself."""
+    if isinstance(value, int) and not -1 << 63 <= value < 1 << 64:
+        raise NotInAKernel(f"the integer {value} does not fit 64 bits")
+    return _SCALARS[mangle_type(value)]
 
 
 def _scalar(value: Any, kind: Any) -> Any:

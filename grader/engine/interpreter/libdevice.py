@@ -7,8 +7,7 @@ nearest only: for ``__nv_fadd_ru`` and its like the result is compared with the 
 fractions, and moved to its neighbour if it lies on the wrong side.
 """
 
-from __future__ import annotations
-
+import ctypes
 import math
 import types
 from collections.abc import Callable
@@ -43,8 +42,7 @@ def rsqrt(x: Array) -> Array:
     return np.asarray((1.0 / np.sqrt(x.astype(np.float64))).astype(x.dtype))
 
 
-# ---------------------------------------------------------------------------------------------
-# Functions of bits
+# -- functions of bits --------------------------------------------------------------------------
 
 
 def _unsigned(x: Array) -> Array:
@@ -83,8 +81,7 @@ def _signed_upper_product(x: Array, y: Array) -> Array:
     return high - np.where(x < 0, y, 0) - np.where(y < 0, x, 0)
 
 
-# ---------------------------------------------------------------------------------------------
-# Special functions
+# -- special functions --------------------------------------------------------------------------
 
 
 def _round_half_away(x: Array) -> Array:
@@ -98,43 +95,15 @@ def _gamma(x: Array) -> Array:
     return np.where((x <= 0) & (x == np.floor(x)), pole, np.where(negative, -size, size))
 
 
-def _bessel(kind: Callable[[int, float], float]) -> Callable[[Array, Array], Array]:
-    each = np.frompyfunc(lambda n, x: kind(int(n), float(x)), 2, 1)
+def _bessel(name: str) -> Callable[[Array, Array], Array]:
+    """A function of the C library, which knows negative orders too, unlike CUDA's."""
+    function = getattr(ctypes.CDLL(None), name)
+    function.argtypes, function.restype = (ctypes.c_int, ctypes.c_double), ctypes.c_double
+    each = np.frompyfunc(lambda order, x: math.nan if order < 0 else function(order, x), 2, 1)
     return lambda order, x: np.asarray(each(order, x)).astype(np.float64)
 
 
-def _bessel_y(n: int, x: float) -> float:
-    """Orders above 1 upward by the recurrence."""
-    if x < 0 or n < 0:
-        return math.nan
-    value = torch.tensor(x, dtype=torch.float64)
-    low, high = float(torch.special.bessel_y0(value)), float(torch.special.bessel_y1(value))
-    for k in range(1, n):
-        low, high = high, 2 * k / x * high - low
-    return low if n == 0 else high
-
-
-def _bessel_j(n: int, x: float) -> float:
-    """Orders downward by Miller's algorithm."""
-    if n < 0:
-        return math.nan
-    if x == 0:
-        return float(n == 0)
-    start = 2 * ((max(n, int(abs(x))) + 40) // 2)
-    above, here, wanted, total = 0.0, 1e-300, 0.0, 0.0
-    for k in range(start, 0, -1):
-        above, here = here, 2 * k / abs(x) * here - above
-        if abs(here) > 1e200:
-            above, here, wanted, total = (v * 1e-200 for v in (above, here, wanted, total))
-        if k - 1 == n:
-            wanted = here
-        if (k - 1) % 2 == 0:
-            total += here * (1 if k == 1 else 2)
-    return (wanted / total) * (-1 if x < 0 and n % 2 else 1)
-
-
-# ---------------------------------------------------------------------------------------------
-# By symbol
+# -- by symbol ----------------------------------------------------------------------------------
 
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: getattr(np, name) for name in (
@@ -170,7 +139,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "rnorm3d": lambda x, y, z: 1.0 / np.sqrt(x * x + y * y + z * z),
     "rnorm4d": lambda x, y, z, w: 1.0 / np.sqrt(x * x + y * y + z * z + w * w),
     "erfcinv": lambda x: _torch(torch.special.ndtri)(1.0 - x / 2) / np.sqrt(2.0),
-    "jn": _bessel(_bessel_j), "yn": _bessel(_bessel_y), "tgamma": _gamma,
+    "jn": _bessel("jn"), "yn": _bessel("yn"), "tgamma": _gamma,
     "nextafter": np.nextafter, "scalbn": np.ldexp,
     "logb": lambda x: np.select([x == 0, np.isinf(x)], [-np.inf, np.inf], np.frexp(x)[1] - 1.0),
     "ilogb": lambda x: np.select([np.isinf(x), (x == 0) | np.isnan(x)], [_INT_MAX, _INT_MIN],
@@ -219,8 +188,7 @@ def call(symbol: str, arrays: list[Array], result: np.dtype[Any]) -> Array:
     return np.asarray(function(*arrays)).astype(result)
 
 
-# ---------------------------------------------------------------------------------------------
-# Symbols that end with a rounding: to nearest, toward zero, up or down
+# -- symbols that end with a rounding: to nearest, toward zero, up or down ----------------------
 
 _STEPS = {"rn": np.rint, "rz": np.trunc, "ru": np.ceil, "rd": np.floor}
 # The value rounded to nearest, and what the exact one has more (of a root: their squares).
@@ -276,8 +244,7 @@ def _moved(near: Array, error: Callable[..., Any], operands: tuple[Array, ...],
     return np.where(sides == np.where(upward, 1, -1), np.nextafter(near, toward), near)
 
 
-# ---------------------------------------------------------------------------------------------
-# By name
+# -- by name ------------------------------------------------------------------------------------
 
 _MODULES = tuple(module.__name__ for module in (names, typed, utilities, gdc))
 

@@ -1,7 +1,5 @@
 """The memory that kernels see: every access is checked, noted and counted before it happens."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """The checks of an access, before it happens."""
 
-from __future__ import annotations
-
 from collections.abc import Set
 from typing import Any, NamedTuple
 

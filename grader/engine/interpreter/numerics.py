@@ -1,7 +1,5 @@
 """NumPy dtypes for Triton's, bfloat16 and float8 included, and arithmetic that rounds as a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -59,8 +57,7 @@ def widened(data: Array) -> Array:
     return data
 
 
-# ---------------------------------------------------------------------------------------------
-# Casts
+# -- casts --------------------------------------------------------------------------------------
 
 
 def cast(data: Array, dtype: Any) -> Array:
@@ -112,8 +109,7 @@ def cast_toward_zero(data: Array, dtype: Any) -> Array:
     return np.where(over, fewer, near)
 
 
-# ---------------------------------------------------------------------------------------------
-# Matrix products
+# -- matrix products ----------------------------------------------------------------------------
 
 
 def dot(a: Array, b: Array, accumulator: Array, precision: str = "IEEE") -> Array:
@@ -207,37 +203,27 @@ _SPLITS: dict[str, tuple[Callable[[Array], list[Array]], Sequence[tuple[int, int
 }
 
 
-_E2M1 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], np.float32)
-
-
 def unpacked_e2m1(data: Array, axis: int) -> Array:
     """Two 4-bit floats in each byte, the low half first, as float32. ``axis``: from the end."""
     halves = np.stack([data & 0xF, data >> 4], axis=axis)
     shape = list(data.shape)
     shape[axis] *= 2
-    codes = halves.reshape(shape)
-    values = _E2M1[codes & 7]
-    return np.asarray(np.where(codes & 8, -values, values))
+    return np.asarray(halves.reshape(shape).view(ml_dtypes.float4_e2m1fn).astype(np.float32))
 
 
 def from_e4b15(codes: Array) -> Array:
     """Bytes with a sign, 4 bits of exponent with a bias of 15 and 3 of mantissa, as float32."""
-    bits = codes.view(np.uint8).astype(np.int32)
-    exponent, mantissa = bits >> 3 & 15, bits & 7
-    size = np.where(exponent, np.ldexp(1 + mantissa / 8, exponent - 15),
-                    np.ldexp(mantissa / 8, -14))
-    return np.asarray(np.where(bits & 128, -size, size).astype(np.float32))
+    bits = codes.view(np.uint8)  # those of a type with a bias of 11, but for the sign
+    size = (bits & 127).view(ml_dtypes.float8_e4m3b11fnuz).astype(np.float32) / np.float32(16)
+    return np.asarray(np.where(bits & 128, -size, size))
 
 
 def scale_e8m0(codes: Array) -> Array:
     """Powers of two with a bias of 127; 255 is NaN (OCP Microscaling Formats, section 5.4)."""
-    exponent = codes.view(np.uint8).astype(np.int32)
-    return np.where(exponent == 255, np.float32(np.nan),
-                    np.ldexp(np.float32(1), exponent - 127).astype(np.float32))
+    return np.asarray(codes.view(np.uint8).view(ml_dtypes.float8_e8m0fnu).astype(np.float32))
 
 
-# ---------------------------------------------------------------------------------------------
-# Functions that NumPy lacks
+# -- functions that NumPy lacks -----------------------------------------------------------------
 
 
 def truncated_quotient(a: Array, b: Array) -> Array:

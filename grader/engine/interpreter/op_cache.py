@@ -7,8 +7,6 @@ to do it. So the first time an operation is called its requests are noted, as a 
 on the plan is followed for all operands that it holds for.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -184,8 +182,7 @@ class _Notes:
         return _Plan(tuple(steps), handle=numbers[id(result.handle)], attributes=attributes)
 
 
-# ---------------------------------------------------------------------------------------------
-# What a plan holds for
+# -- what a plan holds for ----------------------------------------------------------------------
 
 _numbers: dict[Any, int] = {}
 

@@ -1,7 +1,5 @@
 """Puts the engine in the place of Triton's compiler for a while, and checks that it fits there."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator
@@ -155,7 +153,8 @@ def _planned(planner: op_cache.Planner, owner: Any, name: str, value: Any) -> An
 
 
 def _patch_language(scope: Any) -> None:
-    scope.set_attr(JITFunction, "__call__", _call_helper)
+    scope.set_attr(JITFunction, "__call__",  # another jit function, the file's or of the library
+                   lambda helper, *args, **kwargs: rewrite.rewritten(helper.fn)(*args, **kwargs))
     scope.set_attr(JITFunction, "__get__", _bound)
     scope.set_attr(interpreter.interpreter_semantic, "broadcast_impl_value",
                    _quick_broadcast(interpreter.interpreter_semantic.broadcast_impl_value))
@@ -241,11 +240,6 @@ def _with_constants(function: Any) -> Any:
 
     return lambda *args, **kwargs: function(
         *map(constant, args), **{name: constant(value) for name, value in kwargs.items()})
-
-
-def _call_helper(helper: Any, *args: Any, **kwargs: Any) -> Any:
-    """A kernel calls another jit function, its own or one of Triton's library."""
-    return rewrite.rewritten(helper.fn)(*args, **kwargs)
 
 
 def _bound(helper: Any, instance: Any, owner: Any = None) -> Any:

@@ -1,7 +1,5 @@
 """What stands in memory that nobody wrote, and in lanes that a mask switched off."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

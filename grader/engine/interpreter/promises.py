@@ -11,13 +11,12 @@ promise ``max_contiguous(multiple_of(offs % M, BLOCK), BLOCK)`` there. The eleme
 of the tensor are as promised, and those behind it are computed for nothing and never stored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton.language.core import _unwrap_if_constexpr as plain
 from triton.runtime import interpreter
 
 from grader.engine.interpreter.block_value import Array
@@ -54,7 +53,7 @@ def _checked(block: Any, values: Any, name: str, axes: int,
     if not isinstance(block, tl.tensor):
         return block  # a constexpr, which the compiler sees
     listed = values if isinstance(values, list | tuple | tl.tuple) else [values]
-    numbers = [v.value if isinstance(v, tl.constexpr) else v for v in listed]
+    numbers = [plain(value) for value in listed]
     if len(numbers) != axes:
         raise ValueError(f"{name} takes one value for each of {axes} axes, and got {len(numbers)}")
     memory = interpreter.interpreter_semantic.builder.memory

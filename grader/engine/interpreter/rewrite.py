@@ -1,7 +1,5 @@
 """Kernel source changed so that plain Python means in it what it means to Triton's compiler."""
 
-from __future__ import annotations
-
 import ast
 import copy
 import functools
@@ -17,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 import triton
 import triton.language as tl
+from triton.language.core import _unwrap_if_constexpr as plain
 from triton.runtime import interpreter
 
 from grader.engine.interpreter import (
@@ -31,6 +30,7 @@ from grader.engine.interpreter.block_value import Handle
 from grader.engine.interpreter.errors import KernelError, NotInAKernel
 from grader.engine.interpreter.transaction import of_all_programs
 from grader.engine.interpreter.unsupported_syntax import PREFIX, call
+from grader.submission import syntax
 
 TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ABSENT = object()
@@ -93,10 +93,6 @@ def _attribute(owner: Any, name: str, *default: Any) -> Any:
     return getattr(owner, name, *default)
 
 
-def _has_attribute(owner: Any, name: str) -> bool:
-    return _attribute(owner, name, _ABSENT) is not _ABSENT
-
-
 def names_of(fn: Any) -> dict[str, Any]:
     """What a function sees from outside: its globals, and what encloses it."""
     return {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals}
@@ -110,8 +106,7 @@ def parameters(kernel: ast.FunctionDef) -> list[str]:
 
 def assigned(kernel: ast.FunctionDef) -> set[str]:
     """A kernel's own names: all its parameters, and what its body assigns to."""
-    rest = [a.arg for a in (kernel.args.vararg, kernel.args.kwarg) if a is not None]
-    return {*parameters(kernel), *rest} | {
+    return {*syntax.parameter_names(kernel)} | {
         node.id for statement in kernel.body for node in ast.walk(statement)
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
 
@@ -296,8 +291,7 @@ def _later(value: ast.expr) -> ast.expr:
     return ast.copy_location(ast.Lambda(nothing, value), value)
 
 
-# ---------------------------------------------------------------------------------------------
-# What the rewritten code calls
+# -- what the rewritten code calls --------------------------------------------------------------
 
 
 def _assigned(value: Any) -> Any:
@@ -471,8 +465,7 @@ def device_print(*args: Any, **options: Any) -> None:
     Raises:
         NotInAKernel: the first argument is not a string.
     """
-    prefix = args[0] if args else options.get("prefix")
-    if not isinstance(prefix.value if isinstance(prefix, tl.constexpr) else prefix, str):
+    if not isinstance(plain(args[0] if args else options.get("prefix")), str):
         raise NotInAKernel("a kernel prints by `tl.device_print`, and its first argument must be a "
                            'string that names the value: `tl.device_print("x", x)`')
     _ORIGINALS["device_print"](*args, **options, _semantic=interpreter.interpreter_semantic)
@@ -491,7 +484,8 @@ _HELPERS: dict[str, Any] = {
 _PYTHON: dict[str, Any] = {
     "abs": abs, "bool": bool, "float": float, "int": int, "isinstance": isinstance, "len": len,
     "list": list, "tuple": tuple, "AssertionError": AssertionError,
-    "getattr": _attribute, "hasattr": _has_attribute,
+    "getattr": _attribute,
+    "hasattr": lambda owner, name: _attribute(owner, name, _ABSENT) is not _ABSENT,
 }
 _BUILTINS: dict[str, Any] = {
     "range": _python_range, "print": device_print,
@@ -522,8 +516,7 @@ def static_assert(condition: Any, message: Any = "") -> None:
     """``tl.static_assert``: checked when the kernel is compiled."""
     if isinstance(condition, tl.tensor):
         raise NotInAKernel("tl.static_assert needs a condition that is a tl.constexpr")
-    condition = condition.value if isinstance(condition, tl.constexpr) else condition
-    if not condition:
+    if not plain(condition):
         reason = f": {message}" if message else ""
         raise NotInAKernel(f"a tl.static_assert does not hold{reason}")
 

@@ -5,8 +5,6 @@ were there before. What a branch on a runtime value or a turn of a loop assigns 
 ends with it, unless both branches assign it, and what was there before keeps its type and shape.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +23,7 @@ _OTHER = "something else"  # a descriptor, an aggregate: nothing is compared
 _ABSENT = object()
 
 
-# ---------------------------------------------------------------------------------------------
-# What the source says
+# -- what the source says -----------------------------------------------------------------------
 
 
 def bound(statements: Iterable[ast.AST]) -> dict[str, int]:
@@ -69,8 +66,7 @@ def number(node: ast.expr) -> bool | int | float | None:
     return node.value if plain else None  # type: ignore[attr-defined]
 
 
-# ---------------------------------------------------------------------------------------------
-# What rewritten code calls
+# -- what rewritten code calls ------------------------------------------------------------------
 
 
 def entered(decides: Any, names: tuple[str, ...]) -> Kinds | None:

@@ -6,8 +6,6 @@ means the same: each stands for a place where the engine replaces Triton's own b
 
 # mypy: ignore-errors
 # A jit function has no Python types: its parameters are pointers and blocks.
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any

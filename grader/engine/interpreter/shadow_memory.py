@@ -1,8 +1,6 @@
 """A note for each element of a storage: who wrote it last, or who read it last."""
 
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,9 +62,9 @@ class Shadow:
         """Mark every cell; costs nothing, whatever the size."""
         self.default, self.touched, self._flat, self._pages = value, False, None, {}
 
-    def refined(self, parts: int) -> Shadow:
+    def refined(self, parts: int) -> Self:
         """The same with every cell cut into ``parts``."""
-        finer = Shadow(self.cells * parts, self.default)
+        finer = type(self)(self.cells * parts, self.default)
         if self.touched and not self.paged and not finer.paged:
             finer.touched, finer._flat = True, np.repeat(self._all(), parts)
         elif self.touched:

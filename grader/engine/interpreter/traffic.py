@@ -5,11 +5,9 @@ its sectors once, whatever the order of its lanes; that number is what reaches L
 nothing (hardware counters agree). The distinct sectors of a launch are what memory has to move.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -50,7 +48,7 @@ class Tally:
         if self._kept > self._limit:
             self._limit = max(_MANY_SPANS, 2 * len(self.merged()[0]))
 
-    def merge(self, other: Tally) -> None:
+    def merge(self, other: Self) -> None:
         self.lanes += other.lanes
         self.bytes += other.bytes
         self.sectors += other.sectors
@@ -123,7 +121,7 @@ class Ledger:
     def count_product(self, flops: int) -> None:
         self.flops += flops
 
-    def merge(self, other: Ledger) -> None:
+    def merge(self, other: Self) -> None:
         self.flops += other.flops
         for key, tally in other.tallies.items():
             if key not in self.tallies:

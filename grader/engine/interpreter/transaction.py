@@ -1,7 +1,5 @@
 """A group of programs that run at once: what was observed, and how to undo what they did."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -110,6 +108,21 @@ class Observations:
         return [*accesses, *self._plain.values()]
 
 
+@dataclass(frozen=True)
+class _Turn:
+    """What a loop had done at the end of one turn."""
+
+    place: tuple[int, int]
+    changes: int
+    variables: tuple[tuple[str, Any], ...]
+    polls: list[Poll]
+
+    def poll(self, order: Order) -> Poll:
+        if self.polls:
+            return self.polls[-1]
+        return Poll("", self.place[1], 0, b"", lambda: order.changes != self.changes)
+
+
 @dataclass
 class Attempt:
     """``programs``: numbers of the group, in the order in which their atomics take place."""
@@ -189,21 +202,6 @@ class Attempt:
         if self.on_wait is None:
             raise Spinning(poll)
         self.on_wait(poll, for_ever)
-
-
-@dataclass(frozen=True)
-class _Turn:
-    """What a loop had done at the end of one turn."""
-
-    place: tuple[int, int]
-    changes: int
-    variables: tuple[tuple[str, Any], ...]
-    polls: list[Poll]
-
-    def poll(self, order: Order) -> Poll:
-        if self.polls:
-            return self.polls[-1]
-        return Poll("", self.place[1], 0, b"", lambda: order.changes != self.changes)
 
 
 def _equal(a: Any, b: Any) -> bool:

@@ -6,8 +6,6 @@ by the compiler either. The compiler itself says what it knows: a node of the sy
 compiled if its code generator has a method for it.
 """
 
-from __future__ import annotations
-
 import ast
 from types import ModuleType
 from typing import Any
@@ -16,17 +14,12 @@ import triton.language as tl
 from triton.compiler.code_generator import CodeGenerator
 from triton.runtime.jit import JITCallable
 
+from grader.diagnosis import messages
 from grader.engine.interpreter.errors import NotInAKernel
 
-_WORDS: dict[str, str] = {
-    "Break": "`break`", "Continue": "`continue`", "Lambda": "a lambda", "Try": "`try`",
-    "TryStar": "`try`", "Raise": "`raise`", "Global": "`global`", "Nonlocal": "`nonlocal`",
-    "FunctionDef": "a function inside the kernel", "ClassDef": "a class", "Delete": "`del`",
-    "Import": "an import", "ImportFrom": "an import", "Match": "`match`", "Dict": "a dictionary",
-    "Set": "a set", "GeneratorExp": "a generator expression", "SetComp": "a comprehension",
-    "DictComp": "a comprehension", "Yield": "`yield`", "YieldFrom": "`yield`", "Starred": "a star",
-    "In": "`in`", "NotIn": "`not in`", "NamedExpr": "`:=`",
-}
+_WORDS = messages.CONSTRUCTS | {
+    "Dict": "a dictionary", "Set": "a set", "GeneratorExp": "a generator expression",
+    "Starred": "a star", "In": "`in`", "NotIn": "`not in`", "NamedExpr": "`:=`"}
 PREFIX = "__tritonlab_"  # of the names that rewritten code uses; a kernel cannot spell them
 _PARTS = (ast.FormattedValue, ast.Starred)  # looked at with the node that holds them
 _BUILTINS = (*CodeGenerator.builtin_namespace, "abs", "tuple", "bool", "True", "False", "None")

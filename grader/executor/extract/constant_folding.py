@@ -1,7 +1,5 @@
 """Folds arithmetic of numbers at the top of a file, without running the file."""
 
-from __future__ import annotations
-
 import ast
 import math
 import operator

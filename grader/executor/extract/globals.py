@@ -1,7 +1,5 @@
 """Globals of a file whose value cannot be determined from its text."""
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence

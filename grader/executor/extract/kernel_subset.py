@@ -1,12 +1,11 @@
 """The subset of Python that kernels may use: what Triton compiles, and no way out of it."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import difflib
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
@@ -19,7 +18,7 @@ from grader.engine.interpreter.rewrite import assigned
 from grader.executor.extract import constant_folding
 from grader.finding import Fault, fault
 from grader.report import Finding
-from grader.submission import syntax, triton_namespace
+from grader.submission import triton_namespace
 from grader.submission.syntax import bound_name, dotted
 
 _BUILTINS = frozenset((
@@ -50,20 +49,20 @@ _REFUSED = (
     ast.Await, ast.AsyncFor, ast.Delete, ast.Break, ast.Continue, ast.Match, ast.Dict, ast.Set)
 
 
-@dataclass(frozen=True)
+@dataclass
 class VisibleNames:
-    """The global names that a kernel may see."""
+    """The global names of a file, and which of them a kernel may see."""
 
-    imports: Mapping[str, str]
-    constants: Mapping[str, ast.expr]
-    annotated: set[str]  # constants declared `name: tl.constexpr = …`
-    kernels: frozenset[str]
-    functions: frozenset[str] = frozenset()  # plain ones of the file
-    evaluated: frozenset[str] = frozenset()  # with @triton.constexpr_function
-    bound: frozenset[str] | None = None  # all names that the file gives to anything, if known
-    imported: frozenset[str] = frozenset()  # modules that the file imports, or names of them
-    around: Mapping[str, Fault] = field(default_factory=dict)  # why a name is not seen in here
-    libraries: Mapping[str, str] = field(default_factory=dict)  # other imports: name -> module
+    imports: dict[str, str] = field(default_factory=dict)  # of Triton: what a name stands for
+    libraries: dict[str, str] = field(default_factory=dict)  # the same of all other modules
+    imported: set[str] = field(default_factory=set)  # modules of Triton, and names of them
+    constants: dict[str, ast.expr] = field(default_factory=dict)
+    annotated: set[str] = field(default_factory=set)  # constants declared as tl.constexpr
+    functions: frozenset[str] = frozenset()  # all at the top of the file
+    evaluated: frozenset[str] = frozenset()  # of these, those with @triton.constexpr_function
+    bound: frozenset[str] = frozenset()  # all names that the file gives to anything
+    seen_kernels: frozenset[str] = frozenset()  # by the kernel in question
+    around: Mapping[str, Fault] = field(default_factory=dict)  # why it does not see a name
 
 
 def check(kernel: ast.FunctionDef, scope: VisibleNames) -> Iterator[Finding]:
@@ -151,7 +150,7 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) ->
     name = node.id
     if name.startswith("__"):
         return fault("reserved")
-    if name in local or name in scope.kernels or name in _BUILTINS:
+    if name in local or name in scope.seen_kernels or name in _BUILTINS:
         return None
     if name in scope.libraries:
         return _of_the_host(scope.libraries[name].rpartition(".")[2], scope)
@@ -167,7 +166,7 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) ->
         return fault("host function")
     if name in scope.around:
         return scope.around[name]
-    if scope.bound is not None and name not in scope.bound and not hasattr(builtins, name):
+    if name not in scope.bound and not hasattr(builtins, name):
         near = difflib.get_close_matches(name, [*local, *scope.imports], n=1)
         return fault("undefined", name=name, nearest=near[0] if near else "")
     return fault("not visible")
@@ -179,24 +178,18 @@ def _of_the_host(name: str, scope: VisibleNames) -> Fault:
     instead = _INSTEAD.get(name, "")
     if not instead and name in tl.__all__ and not isinstance(getattr(tl, name), ModuleType):
         instead = f"tl.{name}"
-    if not instead and name in _libdevice():
+    if not instead and not name.startswith("_") and hasattr(
+            importlib.import_module("triton.language.extra.libdevice"), name):
         instead = f"libdevice.{name}"
     if not instead.startswith("libdevice."):
         instead = instead.replace("tl.", f"{tl_name}.")
     return fault("of the host", instead=instead)
 
 
-@cache
-def _libdevice() -> frozenset[str]:
-    module = importlib.import_module("triton.language.extra.libdevice")
-    return frozenset(name for name in dir(module) if not name.startswith("_"))
-
-
-@cache
-def names_bound(text: str) -> frozenset[str]:
+def names_bound(tree: ast.Module) -> frozenset[str]:
     """All names that a file gives to anything, anywhere."""
     value: set[str] = set()
-    for node in ast.walk(syntax.parse(text)):
+    for node in ast.walk(tree):
         match node:
             case ast.Name(name, ast.Store()) | ast.FunctionDef(name) | ast.ClassDef(name):
                 value.add(name)
@@ -216,8 +209,7 @@ def _annotations(kernel: ast.FunctionDef) -> Iterator[ast.expr]:
             yield node.returns
 
 
-# ---------------------------------------------------------------------------------------------
-# Names of Triton
+# -- names of Triton ----------------------------------------------------------------------------
 
 
 def importable(target: str) -> bool:
@@ -241,18 +233,12 @@ def resolved(target: str) -> Any:
             return None
         following = getattr(value, part, None)
         if following is None and isinstance(value, ModuleType):
-            following = _submodule(walked)
+            with suppress(ImportError):
+                following = importlib.import_module(walked)
         if following is None:
             return None
         value = following
     return value
-
-
-def _submodule(name: str) -> ModuleType | None:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
 
 
 def _in_language(module: str) -> bool:
@@ -324,8 +310,7 @@ def value_attributes() -> frozenset[str]:
     return frozenset(names - {"handle", "to_ir", "data", "handles", "mangle", "codegen_name"})
 
 
-# ---------------------------------------------------------------------------------------------
-# Constants and types
+# -- constants and types ------------------------------------------------------------------------
 
 
 def is_constant(node: ast.expr, imports: Mapping[str, str],

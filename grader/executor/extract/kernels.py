@@ -1,14 +1,12 @@
 """Extracts the kernels of a submission by AST; nothing else of the file ever runs."""
 
-from __future__ import annotations
-
 import ast
 import linecache
 import sys
-import traceback
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,11 +14,12 @@ from typing import Any
 import triton
 from triton.runtime.jit import JITFunction
 
+from grader.engine.interpreter.errors import raised_line
 from grader.engine.interpreter.rewrite import assigned
 from grader.executor.extract import constant_folding, kernel_subset, named_tuples
 from grader.executor.extract import globals as bindings
 from grader.finding import fault
-from grader.report import Finding
+from grader.report import Finding, Refusal
 from grader.submission import source, syntax
 from grader.submission.dataflow import (
     KernelDefinition,
@@ -39,22 +38,15 @@ _MAX_FINDINGS = 8  # of one kernel
 
 
 @dataclass
-class Extract:
+class Extract(kernel_subset.VisibleNames):
     """The parts of a file that are kept, each on its line, and the problems of its kernels."""
 
-    lines: list[str]
+    lines: list[str] = field(default_factory=list)
     source: Sequence[str] = ()  # the lines of the file itself
     kernels: list[KernelDefinition] = field(default_factory=list)
     aliases: dict[str, KernelDefinition] = field(default_factory=dict)  # `name = triton.jit(f)`
-    imports: dict[str, str] = field(default_factory=dict)  # name -> what it stands for, dotted
-    libraries: dict[str, str] = field(default_factory=dict)  # the same of all other modules
-    imported: set[str] = field(default_factory=set)  # modules of Triton, and names of them
-    constants: dict[str, ast.expr] = field(default_factory=dict)
     math: dict[str, str] = field(default_factory=dict)  # what stands for Python's module, dotted
-    annotated: set[str] = field(default_factory=set)  # constants declared as tl.constexpr
     fields: frozenset[str] = frozenset()  # of named tuples
-    functions: frozenset[str] = frozenset()  # all at the top of the file
-    evaluated: frozenset[str] = frozenset()  # of these, those with @triton.constexpr_function
     statements: set[ast.stmt] = field(default_factory=set)  # those that were kept
     scattered: Mapping[str, Sequence[int]] = field(default_factory=dict)  # lines that bind a name
     problems: dict[str, list[Finding]] = field(default_factory=dict)  # by key, where it has any
@@ -73,12 +65,8 @@ class Extract:
         self.lines[line - 1] = f"{there}; {code}" if there else code
 
 
-class KernelsRefused(Exception):
+class KernelsRefused(Refusal):
     """No kernel of a file can be used; ``findings`` say why."""
-
-    def __init__(self, findings: Sequence[Finding]) -> None:
-        super().__init__(findings[0].seen)
-        self.findings = tuple(findings)
 
 
 def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
@@ -92,15 +80,15 @@ def from_file(path: str) -> Mapping[str, JITFunction[Any] | Finding]:
     """
     text = source.read(Path(path))
     if text.problem is not None:
-        raise KernelsRefused([text.problem])
+        raise KernelsRefused(text.problem)
     kept = extract(text.text)
     if kept.problems and len(kept.problems) == len(kept.kernels):
-        raise KernelsRefused(kept.findings)
+        raise KernelsRefused(*kept.findings)
     try:
         refused = {name: problems[0] for name, problems in kept.problems.items()}
         return {**load(kept, path), **refused}
     except Exception as error:  # an import or a default that this Triton does not know
-        raise KernelsRefused([_import_problem(error, path)]) from error
+        raise KernelsRefused(_import_problem(error, path)) from error
 
 
 def extract(text: str) -> Extract:
@@ -113,8 +101,8 @@ def extract(text: str) -> Extract:
     """
     tree = syntax.parse(text)
     lines = text.split("\n")
-    kept = Extract([""] * len(lines), lines, fields=named_tuples.declared(tree))
-    kept.math = constant_folding.math_names(tree)
+    kept = Extract(lines=[""] * len(lines), source=lines, fields=named_tuples.declared(tree),
+                   math=constant_folding.math_names(tree), bound=kernel_subset.names_bound(tree))
     written = kernel_definitions(tree)
     scopes = {scope for kernel in written for scope in kernel.scopes}
     for node in bindings.statements(tree, scopes):
@@ -175,14 +163,11 @@ def _jitted(function: Any, one: KernelDefinition) -> JITFunction[Any]:
 
 
 def _import_problem(error: Exception, path: str) -> Finding:
-    lines = [line for frame, line in traceback.walk_tb(error.__traceback__)
-             if frame.f_code.co_filename == path]
     return Finding("P02", fault("extraction", exception=type(error).__name__,
-                                text=str(error)), lines[-1] if lines else None)
+                                text=str(error)), raised_line(path, error))
 
 
-# ---------------------------------------------------------------------------------------------
-# Imports and constants
+# -- imports and constants ----------------------------------------------------------------------
 
 
 def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool) -> None:
@@ -193,7 +178,7 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool
     """
     aliases = []
     for alias, (bound, target) in zip(node.names, syntax.imported(node), strict=False):
-        kept.imported.update(_prefixes(target))
+        kept.imported.update(accumulate(target.split("."), "{}.{}".format))  # with its packages
         if alias.name == "*":
             continue
         if target.split(".")[0] != "triton":
@@ -211,13 +196,6 @@ def _keep_import(node: ast.Import | ast.ImportFrom, kept: Extract, *, sure: bool
             kept.keep(node.lineno, ast.unparse(ast.Import(aliases)))
         else:
             kept.keep(node.lineno, ast.unparse(ast.ImportFrom(node.module, aliases, 0)))
-
-
-def _prefixes(target: str) -> Iterator[str]:
-    """``a.b.c`` and the packages that importing it imports as well."""
-    while target:
-        yield target
-        target = target.rpartition(".")[0]
 
 
 def _keep_constant(node: ast.Assign | ast.AnnAssign, kept: Extract) -> None:
@@ -256,8 +234,7 @@ def _keep_alias(targets: Sequence[ast.expr], value: ast.expr, kept: Extract) -> 
     return True
 
 
-# ---------------------------------------------------------------------------------------------
-# Kernels
+# -- kernels ------------------------------------------------------------------------------------
 
 
 def _aliases(tree: ast.Module, scopes: Collection[Scope],
@@ -319,10 +296,7 @@ def _forbidden(one: KernelDefinition, kept: Extract) -> Iterator[Finding]:
     around |= {name: fault("class attribute" if isinstance(scope, ast.ClassDef) else
                            "variable around", around=scope.name)
                for scope in one.scopes for name in bindings.names_in(scope)}
-    scope = kernel_subset.VisibleNames(kept.imports, kept.constants, kept.annotated,
-                                frozenset(visible | kept.aliases.keys()), kept.functions,
-                                kept.evaluated, kernel_subset.names_bound("\n".join(kept.source)),
-                                frozenset(kept.imported), around, kept.libraries)
+    scope = replace(kept, seen_kernels=frozenset(visible | kept.aliases.keys()), around=around)
     if not kept.fields:
         yield from kernel_subset.check(node, scope)
         return

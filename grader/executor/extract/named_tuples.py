@@ -1,18 +1,15 @@
 """Fields of named tuples, which a kernel reads as in ``args.x_ptr``."""
 
-from __future__ import annotations
-
 import ast
 import copy
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import FrameType, FunctionType, GeneratorType, ModuleType
-from typing import Any
 
-import triton
 import triton.language as tl
 
 from grader.engine.interpreter.rewrite import assigned
+from grader.executor.extract import kernel_subset
 from grader.recording.model import are_fields
 from grader.submission import syntax
 
@@ -86,14 +83,6 @@ class AsItems(ast.NodeTransformer):
 
     def _triton(self, node: ast.expr) -> bool:
         target = syntax.dotted(node, self._imports, self._local)
-        if target is not None and _is_module(target):
+        if target is not None and isinstance(kernel_subset.resolved(target), ModuleType | None):
             self.modules.append(node)
         return target is not None
-
-
-def _is_module(target: str) -> bool:
-    """Whether a name of Triton's stands for a module, or for nothing that is known by now."""
-    value: Any = triton
-    for part in target.split(".")[1:]:
-        value = getattr(value, part, None)
-    return value is None or isinstance(value, ModuleType)

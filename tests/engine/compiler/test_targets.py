@@ -13,7 +13,7 @@ import triton.language as tl
 from grader.engine.compiler import targets
 from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.kernel_reader import binary_of
-from grader.engine.compiler.occupancy import occupancy
+from grader.engine.compiler.targets import occupancy
 
 TARGETS = targets.all_targets()
 ORIGINS = {"datasheet", "architecture", "measured", "estimated"}

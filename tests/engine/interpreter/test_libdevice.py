@@ -14,6 +14,7 @@ from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.language.extra.cuda.utils import num_warps
 from triton.language.extra.libdevice import tanh as imported_tanh
 
+from grader.engine.interpreter.libdevice import call
 from tests.engine.interpreter.test_interpreter import Bench
 
 X = np.linspace(-3, 3, 16, dtype=np.float32)
@@ -99,6 +100,19 @@ def test_functions_are_as_exact_as_float32_can_be():
         wide / (wide * wide + 1),
     ), strict=True):
         assert np.abs(got - expected).max() < 2e-6
+
+
+def test_bessel_functions_have_values_at_the_ends_of_their_range():
+    order, ends = np.full(2, 3, np.int32), np.array([0.0, math.inf], np.float32)
+
+    with np.errstate(all="ignore"):  # as the engine calls them
+        first, second, negative = (
+            call(name, [orders, ends], np.dtype(np.float32)) for name, orders in (
+                ("__nv_jnf", order), ("__nv_ynf", order), ("__nv_ynf", -order)))
+
+    assert first.tolist() == [0.0, 0.0]
+    assert second.tolist() == [-math.inf, 0.0]
+    assert np.isnan(negative).all()
 
 
 def test_an_unknown_function_is_the_graders_lack_and_not_the_kernels():

@@ -6,8 +6,6 @@ counter whose start, step and end are immediates; and the FLOP of tl.dot. Withou
 counts as one iteration each time that it is reached.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter
@@ -110,13 +108,10 @@ def flow_of(code: Code, work: Work | None = None, threads: int = 128,
 def _blocks(steps: tuple[SassInstruction, ...]) -> tuple[Block, ...]:
     targets = {step.target for step in steps}
     ordered = [index for index, step in enumerate(steps)
-               if not index or step.address in targets or _jumps(steps[index - 1])]
+               if not index or step.address in targets or steps[index - 1].target is not None
+               or steps[index - 1].name in ("EXIT", "BRX", "RET", "JMP")]
     return tuple(Block(first, after - 1, _accesses_by_line(steps[first:after]))
                  for first, after in zip(ordered, [*ordered[1:], len(steps)], strict=True))
-
-
-def _jumps(step: SassInstruction) -> bool:
-    return step.target is not None or step.name in ("EXIT", "BRX", "RET", "JMP")
 
 
 def _accesses_by_line(steps: Iterable[SassInstruction]) -> Counter[int]:
@@ -238,8 +233,7 @@ def _runs(steps: tuple[SassInstruction, ...], blocks: Sequence[Block], loops: Se
     return tuple(0.0 if step.never else times for step, times in zip(steps, runs, strict=True))
 
 
-# ---------------------------------------------------------------------------------------------
-# Counters that start, step and end at immediates
+# -- counters that start, step and end at immediates --------------------------------------------
 
 
 def _rounds(steps: tuple[SassInstruction, ...], first: int, last: int) -> int | None:

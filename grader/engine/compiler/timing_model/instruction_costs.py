@@ -5,8 +5,6 @@ guide; latencies of arithmetic, shared memory and barriers are rounded from publ
 microbenchmarks. All of them are accurate to about 20 %.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

@@ -10,8 +10,6 @@ Constants without a source are fitted to measurements on an H200; those marked [
 measured.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil, sqrt

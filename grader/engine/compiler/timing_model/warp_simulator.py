@@ -6,8 +6,6 @@ a wgmma after the earlier ones. Of a loop, a few iterations are simulated; the l
 for the rest.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
