@@ -2,8 +2,8 @@
 
     out[b, n, m] = x[b, m, n]
 
-Every program owns one tile: it loads the tile with columns as neighbours and stores it with rows as
-neighbours. Between the two, the compiler moves the elements to other threads, through shared
+Every program owns one tile: adjacent threads load adjacent columns of it and store adjacent rows.
+Between the two, the compiler moves the elements to other threads, through shared
 memory.
 
 Cost: x is read once and out is written once: 2 * B * M * N * itemsize bytes and no operation. Bytes
@@ -32,7 +32,7 @@ import triton.language as tl
 
 SECTOR = 32  # bytes; memory moves nothing smaller
 MAX_ELEMENTS = 4096  # of a tile: with 4 warps, each of 128 threads holds 32 of them
-ALIKE = 1.02  # medians this near to the fastest say nothing about which is faster
+ALIKE = 1.02  # medians this close to the fastest are a tie
 
 SUPPORTED = (
     torch.int8, torch.uint8, torch.int16, torch.float16, torch.bfloat16,
@@ -68,7 +68,7 @@ def transpose_kernel(
     x_ptrs = x_ptr + batch * stride_xb + rows[:, None] * stride_xm + cols[None, :] * stride_xn
     tile = tl.load(x_ptrs, mask=mask)
 
-    # A row of the result is a column of the tile: here rows are the neighbours.
+    # A row of the result is a column of the tile: here rows are adjacent.
     out_ptrs = out_ptr + batch * M * N + cols[None, :] * M + rows[:, None]
     tl.store(out_ptrs, tile, mask=mask)
 
@@ -77,7 +77,7 @@ def batched_transpose(x: torch.Tensor) -> torch.Tensor:
     """The matrices of ``x`` (B, M, N) transposed, as a new contiguous tensor (B, N, M).
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have three dimensions.
     """
     check_argument(x)
@@ -117,7 +117,7 @@ def choose_tile(m: int, n: int, itemsize: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep found. ``table`` has (candidate, median in ms, spread) sorted by candidate.
+    """Result of a sweep. ``table`` has (candidate, median in ms, spread) sorted by candidate.
 
     The spread is (slowest - fastest) / median of the calls that count.
     """
@@ -133,7 +133,7 @@ def sweep_block_sizes(
 
     The calls go round: each candidate once, then each again, so that a GPU that slows down while it
     gets warm slows all of them alike. The first call of each compiles and does not count; the rest
-    are told by their median. The best is the smallest candidate within 2 % of the least median.
+    count by their median. The best is the smallest candidate within 2 % of the least median.
 
     Args:
         time_ms: runs with one block size and returns milliseconds.
@@ -141,7 +141,7 @@ def sweep_block_sizes(
         repeats: calls of each candidate, at least 2.
 
     Raises:
-        ValueError: there is no candidate, one is no power of two, or ``repeats`` is below 2.
+        ValueError: there is no candidate, one is not a power of two, or ``repeats`` is below 2.
     """
     if len(candidates) == 0:
         raise ValueError("candidates: expected at least one block size, got none")
@@ -170,7 +170,7 @@ def check_argument(x: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have three dimensions.
     """
     if not isinstance(x, torch.Tensor):

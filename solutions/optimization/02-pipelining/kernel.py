@@ -5,7 +5,7 @@
 
 A round of a loop needs its tiles before it can compute. A pipeline of s stages asks for the tiles
 of s rounds before the first one is used: shared memory holds them, and while one round computes,
-the copies of the next are under way. The compiler builds it; what it takes is a loop whose loads it
+the copies of the next are in flight. The compiler builds it; what it takes is a loop whose loads it
 can copy without the threads, and a number of stages where the compiler looks for one:
 
 - for loads that feed ``tl.dot``, the launch option ``num_stages``, beside ``num_warps``;
@@ -18,7 +18,7 @@ Inputs: float16, bfloat16 or float32 with any strides, read where they are.
 Precision: products and sums are float32; no TF32. The number of stages changes no bit of a result.
 
 Source: the rotating buffers are those of software pipelining, M. Lam, "Software Pipelining: An
-Effective Scheduling Technique for VLIW Machines", PLDI 1988. How many bytes have to be under way is
+Effective Scheduling Technique for VLIW Machines", PLDI 1988. How many bytes have to be in flight is
 Little's law.
 """
 
@@ -30,8 +30,8 @@ import triton.language as tl
 
 BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 32  # of the tiles of the product
 BLOCK_SIZE = 1024  # columns of a row that one round adds
-# Programs of a sum, where rows are long: eight for each multiprocessor of an H200. Two of them
-# reach 82 % of the speed of a copy there, and 56 % in float16, which has half the bytes under way;
+# Programs of a sum, where rows are long: eight for each SM of an H200. Two of them
+# reach 82 % of the speed of a copy there, and 56 % in float16, which has half the bytes in flight;
 # eight reach 93 % and 82 %.
 PROGRAMS = 1056
 LEAST_ROUNDS = 16  # of a program of a sum: filling a pipeline has to pay
@@ -87,7 +87,7 @@ def matmul_kernel(
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 
     for step in range(tl.cdiv(K, BLOCK_K)):
-        # A comparison lets 16 bytes go or stay together wherever K is a multiple of 16, and `other`
+        # A comparison masks 16 bytes as a whole wherever K is a multiple of 16, and `other`
         # is what the copy itself fills in: both loads can be copied without the threads.
         in_k = offs_k < K - step * BLOCK_K
         a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
@@ -107,13 +107,13 @@ def matmul_pipelined(
     """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
 
     Args:
-        num_stages: rounds whose tiles are under way or in use, 1 to ``MAX_STAGES``. It changes how
+        num_stages: rounds whose tiles are in flight or in use, 1 to ``MAX_STAGES``. It changes how
             much shared memory a program takes, and no bit of the result.
 
     Raises:
-        TypeError: an argument is no tensor, the dtypes are unsupported or differ, or ``num_stages``
-            is no int.
-        ValueError: an argument is no matrix, the inner sizes or the devices differ, or
+        TypeError: an argument is not a tensor, the dtypes are unsupported or differ, or
+            ``num_stages`` is not an int.
+        ValueError: an argument is not a matrix, the inner sizes or the devices differ, or
             ``num_stages`` is out of range.
     """
     check_matrix("a", a)
@@ -157,7 +157,7 @@ def row_sum_kernel(
     sums = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
 
     # No tl.dot waits for these loads, so the launch option means nothing to them: the loop says
-    # itself how far they run ahead. Each lane keeps a sum of its own. To make one number of them in
+    # itself how far they run ahead. Each element has a sum of its own. A reduction in
     # every round would let all threads wait for each other where they need nothing of each other.
     for start in tl.range(first, last, BLOCK_SIZE, num_stages=NUM_STAGES):
         cols = start + offs
@@ -171,14 +171,14 @@ def row_sum_kernel(
 def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
     """The sum of every row of a matrix, as a new vector in float32.
 
-    A few long rows are cut into parts, so that there are programs for all multiprocessors; a second
+    A few long rows are cut into parts, so that there are programs for all SMs; a second
     launch of the same kernel adds the parts. Rows without columns add up to zero.
 
     Args:
         num_stages: stages of the loop over a row, 1 to ``MAX_STAGES``.
 
     Raises:
-        TypeError: x is no tensor of a supported dtype, or ``num_stages`` is no int.
+        TypeError: x is not a tensor of a supported dtype, or ``num_stages`` is not an int.
         ValueError: x does not have two dimensions, or ``num_stages`` is out of range.
     """
     check_matrix("x", x)
@@ -231,10 +231,10 @@ def pick_num_stages(
 
 
 def check_matrix(name: str, tensor: torch.Tensor) -> None:
-    """Refuse what is no matrix of a supported dtype.
+    """Refuse what is not a matrix of a supported dtype.
 
     Raises:
-        TypeError: it is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: it is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: it does not have two dimensions.
     """
     if not isinstance(tensor, torch.Tensor):
@@ -267,7 +267,7 @@ def check_stages(num_stages: int) -> None:
     """Refuse a number of stages that no pipeline of this file has.
 
     Raises:
-        TypeError: it is no int.
+        TypeError: it is not an int.
         ValueError: it is not from 1 to ``MAX_STAGES``.
     """
     if not isinstance(num_stages, int):

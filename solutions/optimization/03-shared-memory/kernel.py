@@ -7,7 +7,7 @@ A Gram matrix is its own mirror image, so only the tiles on its diagonal and bel
 Each of them reads two blocks of rows through shared memory, a block on the diagonal reads one and
 uses it twice, and each tile above the diagonal is stored as the transposed one below it.
 
-Statistics walk down the rows once. Every place of a block of BLOCK_R x BLOCK_C keeps a mean and a
+Statistics walk down the rows once. Each element of a block of BLOCK_R x BLOCK_C keeps a mean and a
 sum of squared distances of its own in registers; a tree that merges two such statistics makes one
 of each column at the end.
 
@@ -104,7 +104,7 @@ def gram(x: torch.Tensor) -> torch.Tensor:
     """x @ x.T as a new contiguous matrix of x's dtype and device.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have two dimensions.
     """
     check_argument(x)
@@ -160,12 +160,12 @@ def column_stats_kernel(
               + cols.to(tl.int64)[None, :] * stride_xc)
     step_rows = tl.cast(BLOCK_R, tl.int64) * stride_xr
 
-    # Each place of the block has seen no value yet.
+    # No element of the block has seen a value yet.
     mean = tl.zeros((BLOCK_R, BLOCK_C), dtype=tl.float32)
     m2 = tl.zeros((BLOCK_R, BLOCK_C), dtype=tl.float32)
     count = tl.zeros((BLOCK_R,), dtype=tl.float32)
 
-    # No product is in this loop, so it has to be told how many steps to have on their way.
+    # No product is in this loop, so it has to be told how many steps to have in flight.
     for step in tl.range(0, tl.cdiv(R, BLOCK_R), num_stages=3):
         in_r = rows < R - step * BLOCK_R
         x = tl.load(x_ptrs, mask=in_r[:, None] & in_c[None, :], other=0.0).to(tl.float32)
@@ -186,7 +186,7 @@ def column_stats(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and biased variance of every column of x (R, C), as two new float32 vectors (C,).
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have two dimensions, or it has no row.
     """
     check_argument(x)
@@ -198,13 +198,13 @@ def column_stats(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     if n_cols == 0:
         return mean, var
 
-    # 32 neighbours are 4 whole sectors of float32, 2 of float16. Narrow blocks are many programs:
+    # 32 columns are 4 whole sectors of float32, 2 of float16. Narrow blocks are many programs:
     # of 8,192 columns, 128 x 32 reaches 84 % of the speed of a copy on an H200, and 32 x 128, whose
-    # 64 programs leave half of the multiprocessors without work, 49 %.
+    # 64 programs leave half of the SMs without work, 49 %.
     block_r, block_c = 128, 32
     column_stats_kernel[(triton.cdiv(n_cols, block_c),)](
         x, mean, var, n_rows, n_cols, x.stride(0), x.stride(1),
-        BLOCK_R=block_r, BLOCK_C=block_c, num_warps=8,  # 16 places of the block for each thread
+        BLOCK_R=block_r, BLOCK_C=block_c, num_warps=8,  # 16 elements of the block per thread
     )
     return mean, var
 
@@ -261,7 +261,7 @@ def check_argument(x: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have two dimensions.
     """
     if not isinstance(x, torch.Tensor):

@@ -4,11 +4,11 @@
     matmul_ws(a, b_t)[m, n]    =        sum_k a[m, k] * b_t[n, k]
 
 Every program owns one tile of the result. Three things are decided about it here. *Which* tile:
-programs that run together own tiles that lie together, so that they read the same rows of both
+programs that run together own adjacent tiles, so that they read the same rows of both
 operands, which are then in the L2 cache. *Where it ends*: bias, ReLU and cast are applied to the
 accumulator, in registers; no intermediate matrix exists. *Who loads*: with tensor descriptors the
-GPU's copy engine moves whole tiles, and with `warp_specialize` a warp of its own asks for them,
-while other warps do nothing but multiply.
+TMA (Tensor Memory Accelerator) copies whole tiles; with `warp_specialize` a producer warp requests
+them, while other warps do nothing but multiply.
 
 Cost: 2 * M * N * K operations. The first operand is read once for each column of tiles, the second
 once for each row of tiles, the bias once for each row of tiles, the result is stored once.
@@ -61,7 +61,7 @@ def walk_tiles_kernel(field_ptr, out_ptr, num_pid_m, num_pid_n, GROUP_M: tl.cons
 def walk_tiles(field: torch.Tensor, *, group_m: int = 8) -> torch.Tensor:
     """The numbers of a contiguous field (rows, columns) of int32, in the order of programs.
 
-    What ``grouped_pid`` does, made visible: number the tiles, and see who takes which.
+    Shows what ``grouped_pid`` does: number the tiles, and see which program takes which.
     """
     num_pid_m, num_pid_n = field.shape
     out = torch.empty(field.numel(), dtype=field.dtype, device=field.device)
@@ -120,7 +120,7 @@ def linear_relu(
     """relu(x @ w.T + b) as a new contiguous tensor (M, N), for x (M, K), w (N, K) and b (N,).
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
         ValueError: the shapes do not fit, the devices differ, or group_m is below 1.
     """
     check_linear(x, w, b, group_m)
@@ -193,7 +193,7 @@ def matmul_ws(
     result is large, its tile takes up to 214 KB of shared memory: H100, H200 and B200 have it.
 
     Raises:
-        TypeError: an argument is no tensor of float16.
+        TypeError: an argument is not a tensor of float16.
         ValueError: the shapes do not fit, the devices differ, or a descriptor cannot describe an
             argument or the result: rows have to be multiples of 16 bytes and to start at one.
     """
@@ -223,7 +223,7 @@ def matmul_ws(
 def use_warp_specialization(capability: tuple[int, int]) -> bool:
     """Whether Triton specializes warps for a GPU of this compute capability, such as (9, 0).
 
-    Hopper (9), Blackwell (10 and 12). Older GPUs lack the copy engine that makes a loading warp
+    Hopper (9), Blackwell (10 and 12). Older GPUs lack the TMA that makes a producer warp
     worth its place, and on them the option costs the loop its pipeline.
     """
     major, _ = capability
@@ -281,7 +281,7 @@ def check_matmul(a: torch.Tensor, b_t: torch.Tensor) -> None:
 def check_tensor(
     name: str, tensor: torch.Tensor, dims: int, dtypes: tuple[torch.dtype, ...]
 ) -> None:
-    """Refuse what is no tensor of so many dimensions and one of these dtypes."""
+    """Refuse what is not a tensor of so many dimensions and one of these dtypes."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
     if tensor.dtype not in dtypes:

@@ -2,10 +2,10 @@
 
     c[m, n] = sum_k a[m, k] * b[k, n]      out[m] = softmax(x[m])      x[m, :] *= s[m]
 
-A search space names tiles with their stages and warps; pruning drops what cannot run or wastes its
-lanes, before anything is compiled. The product and the softmax are persistent: as many programs as
+A search space names tiles with their stages and warps; pruning drops what cannot run or wastes
+elements, before compilation. The product and the softmax are persistent: as many programs as
 are asked for, each of which takes one piece of the work after another. Where the matrices can be
-described, the product lets the GPU's copy engine move its tiles; of all others, threads load them.
+described, the product lets the TMA copy its tiles; of all others, threads load them.
 
 Cost: the product reads A once for each column of tiles and B once for each row of tiles, for
 2 * M * N * K operations. Softmax and scaling read and write each element once.
@@ -15,7 +15,7 @@ compute in float32.
 
 Source: persistent loops over tiles and `flatten` are those of the ninth tutorial in Triton's
 documentation, the grouped order of tiles that of the third. That trials of an autotuner act on the
-caller's tensors is said in the documentation of `triton.autotune`.
+caller's tensors is stated in the documentation of `triton.autotune`.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ import triton.language as tl
 
 SMEM_LIMIT = 232_448  # bytes of shared memory that one program may have on an H100 or H200
 MAX_ACCUMULATORS = 128  # of a thread, which has 255 registers
-MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
-MAX_COLUMNS = 65_536  # of softmax: as float32 they fill the registers of a multiprocessor
-REGISTERS, WARPS = 65_536, 64  # of one multiprocessor
+MULTIPROCESSORS = 132  # used where no GPU is present: the SMs of an H100 or H200
+MAX_COLUMNS = 65_536  # of softmax: as float32 they fill the registers of an SM
+REGISTERS, WARPS = 65_536, 64  # of one SM
 
 PREDICT = {
     "visits": 8,  # 5, 137, 269, ..., 929
-    "waves": 4,  # 32 * 16 tiles on 132 multiprocessors are 3.88
+    "waves": 4,  # 32 * 16 tiles on 132 SMs are 3.88
     "last_wave": 116 / 132,  # 512 - 3 * 132 tiles
     "stage_bytes": 3 * (128 + 256) * 64 * 2,
     "accumulators": 128 * 256 // (32 * 8),
@@ -195,13 +195,13 @@ def matmul_persistent(
 
     Args:
         a, b: matrices (M, K) and (K, N) of float16 or bfloat16, of any strides.
-        num_sms: programs to start where there are as many tiles; None for one per multiprocessor.
+        num_sms: programs to start where there are as many tiles; None for one per SM.
 
     Raises:
-        TypeError: an argument is no tensor, the dtypes are unsupported or differ, or ``num_sms`` is
-            no int.
-        ValueError: an argument is no matrix, the inner sizes differ, the devices do, or ``num_sms``
-            is below 1.
+        TypeError: an argument is not a tensor, the dtypes are unsupported or differ, or ``num_sms``
+            is not an int.
+        ValueError: an argument is not a matrix, the inner sizes or devices differ, or
+            ``num_sms`` is below 1.
     """
     check_matrices(a, b)
     check_count("num_sms", num_sms)
@@ -255,7 +255,7 @@ def softmax_kernel(
     x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
     n_rows, n_cols,
     stride_x, stride_out,      # elements from one row to the next
-    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two >= n_cols
 ):
     """out[m] = exp(x[m] - max(x[m])) / sum of it. One program owns every num_programs-th row.
 
@@ -280,11 +280,11 @@ def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> t
     Args:
         x: a matrix of float32, float16 or bfloat16 with at most ``MAX_COLUMNS`` columns.
         num_programs: programs to start where there are as many rows; None for as many as the
-            multiprocessors hold at a time.
+            SMs hold at a time.
 
     Raises:
-        TypeError: x is no tensor, its dtype is not supported, or ``num_programs`` is no int.
-        ValueError: x is no matrix or too wide, or ``num_programs`` is below 1.
+        TypeError: x is not a tensor, its dtype is unsupported, or ``num_programs`` is not an int.
+        ValueError: x is not a matrix or too wide, or ``num_programs`` is below 1.
     """
     check_rows(x)
     check_count("num_programs", num_programs)
@@ -298,7 +298,7 @@ def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> t
     block_size = triton.next_power_of_2(n_cols)
     num_warps = 16 if block_size > 32_768 else max(2, block_size // 1024)
     if num_programs is None:
-        # Programs that share a multiprocessor compute while others wait for memory. For each number
+        # Programs that share an SM compute while others wait for memory. For each element
         # of a row, its threads need about two registers. Of the copy rate on an H200, 4096 floats a
         # row: 42 % with one program on each, 72 % with two, 90 % with four, 92 % with eight.
         each = min(WARPS // num_warps, REGISTERS // (2 * block_size))
@@ -354,8 +354,8 @@ def scale_rows_(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
         s: R factors of the same dtype, of any stride.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
-        ValueError: x is no matrix, s is no vector with an element for each row, or the devices
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
+        ValueError: x is not a matrix, s is not a vector with an element per row, or the devices
             differ.
     """
     check_factors(x, s)
@@ -397,10 +397,10 @@ def check_count(name: str, count: int | None) -> None:
 
 
 def check_tensor(name: str, x: torch.Tensor, supported: tuple[torch.dtype, ...], dims: int) -> None:
-    """Refuse what is no tensor of these dtypes with so many dimensions.
+    """Refuse what is not a tensor of these dtypes with so many dimensions.
 
     Raises:
-        TypeError: it is no tensor, or of another dtype.
+        TypeError: it is not a tensor, or of another dtype.
         ValueError: it has another number of dimensions.
     """
     if not isinstance(x, torch.Tensor):

@@ -3,8 +3,8 @@
     sum of x                   one number of float32
     column_sum[n] = sum_m x[m, n]
 
-No program sees another one's registers, and nobody knows which of them is first. What they have in
-common is memory, so each of them first makes as little as possible of its own share.
+No program sees another one's registers, and programs run in no particular order. They share
+memory only, so each of them first reduces its own share as far as possible.
 
 - ``sum_atomic``: one atomic addition a program. One launch, right in any order, and rounded
   otherwise in every order.
@@ -20,7 +20,7 @@ bytes for each program and column, and 4 for each group and column.
 Inputs: float16, bfloat16 or float32, any strides; for the sums any shape.
 Result: float32, summed in float32.
 
-Source: the lock, with a barrier before it is given back, is that of the layer norm tutorial of
+Source: the lock, with a barrier before it is released, is that of the layer norm tutorial of
 Triton's documentation.
 """
 
@@ -53,7 +53,7 @@ def own_sum(x_ptr, n, BLOCK_SIZE: tl.constexpr):
     step = tl.num_programs(axis=0) * BLOCK_SIZE
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
 
-    # Each lane adds for itself; the lanes meet once, at the end.
+    # Each element adds for itself; the elements meet once, at the end.
     acc = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     for _ in range(tl.cdiv(n - pid * BLOCK_SIZE, step)):
         acc += tl.load(x_ptr + offs, mask=offs < n, other=0.0).to(tl.float32)
@@ -77,7 +77,7 @@ def sum_atomic(x: torch.Tensor) -> torch.Tensor:
     The order of programs decides how it is rounded.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
     """
     check_dtype(x)
     out = torch.zeros((), dtype=torch.float32, device=x.device)
@@ -116,7 +116,7 @@ def sum_two_phase(x: torch.Tensor) -> torch.Tensor:
     """The sum of all elements of x as a float32 tensor without dimensions: the same bits always.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
     """
     check_dtype(x)
     n = x.numel()
@@ -201,7 +201,7 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
         groups: buffers that programs add to, at least 1. Program m adds to number m % groups.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have two dimensions, or there is no group.
     """
     check_dtype(x)
@@ -218,7 +218,7 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
     block_m, block_n = 16, 128
     steps = min(max(triton.next_power_of_2(triton.cdiv(m, 8 * block_m)), 16), 64)
     blocks = triton.cdiv(n, block_n)
-    # What has to be 0 before lies side by side: each tensor that is cleared is a launch of its own.
+    # What has to be 0 before is one tensor: each tensor that is cleared is a launch of its own.
     # No bit of 0.0 is set, so integers that are 0 are floats that are 0.
     cleared = torch.zeros(groups * (n + blocks), dtype=torch.int32, device=x.device)
     buffer, locks = cleared[:groups * n].view(torch.float32), cleared[groups * n:]
@@ -252,7 +252,7 @@ def check_dtype(x: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")

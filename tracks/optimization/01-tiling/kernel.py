@@ -31,7 +31,7 @@ import triton.language as tl
 
 SECTOR = 32  # bytes; memory moves nothing smaller
 MAX_ELEMENTS = 4096  # of a tile: with 4 warps, each of 128 threads holds 32 of them
-ALIKE = 1.02  # medians this near to the fastest say nothing about which is faster
+ALIKE = 1.02  # medians this close to the fastest are a tie
 
 SUPPORTED = (
     torch.int8, torch.uint8, torch.int16, torch.float16, torch.bfloat16,
@@ -77,8 +77,8 @@ def transpose_kernel(
     #           does the widening belong, once the batch has an axis of its own?
     batch = (pid // n_pieces // N).to(tl.int64)
 
-    # DECIDE 3: many rows, one column. Which numbers describe the rows and which the columns of a
-    #           tile that is wide in both directions, and how do they meet?
+    # DECIDE 3: many rows, one column. Which vectors describe the rows and which the columns of a
+    #           tile that is wide in both directions, and how do they broadcast?
     rows = piece * BLOCK_M + tl.arange(0, BLOCK_M).to(tl.int64)
     x_ptrs = x_ptr + batch * stride_xb + rows * stride_xm + col.to(tl.int64) * stride_xn
 
@@ -87,7 +87,7 @@ def transpose_kernel(
 
     tile = tl.load(x_ptrs, mask=mask)
 
-    # DECIDE 6: here rows are neighbours, above they are M or more elements apart. In which order do
+    # DECIDE 6: here rows are adjacent, above they are M or more elements apart. In which order do
     #           row and column stand in the address of the result, for a whole tile?
     out_ptrs = out_ptr + (batch * N + col) * M + rows
     tl.store(out_ptrs, tile, mask=mask)
@@ -97,7 +97,7 @@ def batched_transpose(x: torch.Tensor) -> torch.Tensor:
     """The matrices of ``x`` (B, M, N) transposed, as a new contiguous tensor (B, N, M).
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have three dimensions.
     """
     check_argument(x)
@@ -132,7 +132,7 @@ def choose_tile(m: int, n: int, itemsize: int) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """What a sweep found. ``table`` has (candidate, median in ms, spread) sorted by candidate.
+    """Result of a sweep. ``table`` has (candidate, median in ms, spread) sorted by candidate.
 
     The spread is (slowest - fastest) / median of the calls that count.
     """
@@ -148,7 +148,7 @@ def sweep_block_sizes(
 
     The calls go round: each candidate once, then each again, so that a GPU that slows down while it
     gets warm slows all of them alike. The first call of each compiles and does not count; the rest
-    are told by their median. The best is the smallest candidate within 2 % of the least median.
+    count by their median. The best is the smallest candidate within 2 % of the least median.
 
     Args:
         time_ms: runs with one block size and returns milliseconds.
@@ -156,7 +156,7 @@ def sweep_block_sizes(
         repeats: calls of each candidate, at least 2.
 
     Raises:
-        ValueError: there is no candidate, one is no power of two, or ``repeats`` is below 2.
+        ValueError: there is no candidate, one is not a power of two, or ``repeats`` is below 2.
     """
     if len(candidates) == 0:
         raise ValueError("candidates: expected at least one block size, got none")
@@ -189,7 +189,7 @@ def check_argument(x: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have three dimensions.
     """
     if not isinstance(x, torch.Tensor):

@@ -29,26 +29,26 @@ def pad_rows_kernel(
 
     Loads n_rows * n_cols and stores n_rows * width elements.
     """
-    # Who am I? The grid has two axes here, so a program has two numbers: one for rows, one for
-    # columns. Nothing has to be divided out of a single number.
+    # Who am I? The grid has two axes here, so a program has two ids: one for rows, one for
+    # columns. Nothing has to be divided out of a single id.
     row_tile = tl.program_id(axis=0)
     col_tile = tl.program_id(axis=1)
 
-    # What is mine? Two vectors describe a tile: the numbers of its rows and those of its columns.
+    # What is mine? Two vectors describe a tile: the indices of its rows and those of its columns.
     rows = row_tile * BLOCK_M + tl.arange(0, BLOCK_M)
     cols = col_tile * BLOCK_N + tl.arange(0, BLOCK_N)
 
     # [:, None] makes a column of the first vector and [None, :] a row of the second. Wherever the
-    # two meet in an operation, both are spread out to a block of BLOCK_M x BLOCK_N.
+    # two meet in an operation, both are broadcast to a block of BLOCK_M x BLOCK_N.
     rows = rows[:, None]
     cols = cols[None, :]
 
-    # Two masks: what x has, and what the result has. Both are blocks, too.
+    # Two masks: the elements of x and those of the result. Both are blocks, too.
     in_x = (rows < n_rows) & (cols < n_cols)
     in_out = (rows < n_rows) & (cols < width)
 
-    # Along `cols` addresses grow by one element, along `rows` by a whole row of the matrix. This is
-    # what decides about sectors: a step of `cols` stays within 32 bytes, a step of `rows` does not.
+    # Along `cols` addresses grow by one element, along `rows` by a whole row of the matrix. This
+    # decides about sectors: a step of `cols` stays within 32 bytes, a step of `rows` does not.
     x = tl.load(x_ptr + rows * n_cols + cols, mask=in_x, other=0.0)
     tl.store(out_ptr + rows * width + cols, x, mask=in_out)
 
@@ -161,8 +161,8 @@ def main() -> None:
     tiles = [(1, 1024), (1024, 1), (2, 512), (8, 128), (32, 32), (128, 8), (256, 4)]
     print("\n2. What share of the bytes of its sectors does a tile of 1,024 elements use?")
     count_shares(4096, tiles)
-    print("   Rows may be as few as you like, as long as each fills sectors. A copy has the same")
-    print("   neighbours on both sides. Where the sides differ, both directions have to be wide.")
+    print("   Rows may be as few as you like, as long as each fills sectors. A copy has adjacent")
+    print("   columns on both sides. Where the sides differ, both directions have to be wide.")
 
     print("\n3. Every tile gives the same result. A matrix of 100 x 90, padded to 96 columns:")
     check(100, 90, 96, [(1, 64), (64, 1), (8, 32), (32, 32)])
@@ -170,8 +170,8 @@ def main() -> None:
     n, sizes = 1 << 24, [64, 128, 256, 512, 1024, 2048]
     print(f"\n4. Block sizes of a kernel over {n:,d} elements, with 4 warps:")
     count_blocks(n, sizes)
-    print("   A GPU lets 1,024 threads work together. That bounds warps: 32 of them. It does not")
-    print("   bound a block of Triton, whose elements are dealt out to the threads that there are.")
+    print("   A GPU allows 1,024 threads per program. That bounds warps: 32 of them. It does not")
+    print("   bound a Triton block, whose elements are distributed over the threads.")
 
     print("\n5. How long does it take?")
     if HAS_GPU:
@@ -179,8 +179,8 @@ def main() -> None:
         print()
         measure_blocks(1 << 27, sizes)
     else:
-        print("   No time is measured here: the interpreter runs programs one after the other")
-        print("   with NumPy. The sectors are the same on both. `tritonlab inspect` counts those")
+        print("   No time is measured here: the interpreter runs programs one after another")
+        print("   with NumPy. The sectors are the same on a GPU. `tritonlab inspect` counts those")
         print("   of your kernel line by line, and predicts a time for a GPU that you name.")
 
 

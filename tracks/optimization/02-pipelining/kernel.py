@@ -31,7 +31,7 @@ import triton.language as tl
 
 BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 32  # of the tiles of the product
 BLOCK_SIZE = 1024  # columns of a row that one round adds
-PROGRAMS = 256  # of a sum, where rows are long: about two for each multiprocessor
+PROGRAMS = 256  # of a sum, where rows are long: about two for each SM
 LEAST_ROUNDS = 16  # of a program of a sum: filling a pipeline has to pay
 MAX_STAGES = 5
 
@@ -39,7 +39,7 @@ SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 
 # Write a number in place of each None, before you measure. The GPU is an H100.
 PREDICT = {
-    # How many bytes are the tiles of A and B of one round of the product, 128 x 128 x 32 in float16?
+    # How many bytes are the tiles of A and B of one round of the product (128 x 128 x 32, float16)?
     "stage_bytes": None,
     # How many times as much shared memory does the product below take, as it is, with
     # num_stages=5 as with num_stages=2?
@@ -94,10 +94,10 @@ def matmul_kernel(
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 
     for start in range(0, K, BLOCK_K):
-        # DECIDE 4: past the end of K each lane loads the last column again, and what it got is
-        #           replaced by zero. So no thread can be told that 8 of its columns are neighbours.
-        #           What says that a lane has no column, and leaves neighbours what they are? What
-        #           do such lanes hold?
+        # DECIDE 4: past the end of K each element is the last column again, replaced by zero after
+        #           the load. The compiler cannot prove that 8 columns of a thread are contiguous.
+        #           What says that an element has no column, and leaves addresses contiguous? What
+        #           do such elements hold?
         cols = tl.minimum(start + offs_k, K - 1).to(tl.int64)  # col * stride passes 2**31
         in_k = start + offs_k < K
         a = tl.load(a_rows + cols[None, :] * stride_ak, mask=in_m[:, None], other=0.0)
@@ -117,13 +117,13 @@ def matmul_pipelined(
     """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
 
     Args:
-        num_stages: rounds whose tiles are under way or in use, 1 to ``MAX_STAGES``. It changes how
+        num_stages: rounds whose tiles are in flight or in use, 1 to ``MAX_STAGES``. It changes how
             much shared memory a program takes, and no bit of the result.
 
     Raises:
-        TypeError: an argument is no tensor, the dtypes are unsupported or differ, or ``num_stages``
-            is no int.
-        ValueError: an argument is no matrix, the inner sizes or the devices differ, or
+        TypeError: an argument is not a tensor, the dtypes are unsupported or differ, or
+            ``num_stages`` is not an int.
+        ValueError: an argument is not a matrix, the inner sizes or the devices differ, or
             ``num_stages`` is out of range.
     """
     check_matrix("a", a)
@@ -182,14 +182,14 @@ def row_sum_kernel(
 def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
     """The sum of every row of a matrix, as a new vector in float32.
 
-    A few long rows are cut into parts, so that there are programs for all multiprocessors; a second
+    A few long rows are cut into parts, so that there are programs for all SMs; a second
     launch of the same kernel adds the parts. Rows without columns add up to zero.
 
     Args:
         num_stages: stages of the loop over a row, 1 to ``MAX_STAGES``.
 
     Raises:
-        TypeError: x is no tensor of a supported dtype, or ``num_stages`` is no int.
+        TypeError: x is not a tensor of a supported dtype, or ``num_stages`` is not an int.
         ValueError: x does not have two dimensions, or ``num_stages`` is out of range.
     """
     check_matrix("x", x)
@@ -238,16 +238,16 @@ def pick_num_stages(
     if tile_bytes > smem_limit:
         raise ValueError(f"tile_bytes: expected at most smem_limit = {smem_limit}, got "
                          f"{tile_bytes}: the tiles of one round do not fit")
-    # DECIDE 5: one stage always fits. With s of them, how many bytes are under way or in use at a
+    # DECIDE 5: one stage always fits. With s of them, how many bytes are in flight or in use at a
     #           time, and which loop has no use for s?
     return 1
 
 
 def check_matrix(name: str, tensor: torch.Tensor) -> None:
-    """Refuse what is no matrix of a supported dtype.
+    """Refuse what is not a matrix of a supported dtype.
 
     Raises:
-        TypeError: it is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: it is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: it does not have two dimensions.
     """
     if not isinstance(tensor, torch.Tensor):
@@ -280,7 +280,7 @@ def check_stages(num_stages: int) -> None:
     """Refuse a number of stages that no pipeline of this file has.
 
     Raises:
-        TypeError: it is no int.
+        TypeError: it is not an int.
         ValueError: it is not from 1 to ``MAX_STAGES``.
     """
     if not isinstance(num_stages, int):

@@ -29,14 +29,14 @@ def dot_kernel(
     me = tl.program_id(axis=0)
     step = tl.num_programs(axis=0) * BLOCK_SIZE
 
-    # Each lane gets a running sum of its own. Lanes need nothing of each other until the end, so no
-    # thread has to wait for another one inside the loop.
+    # Each element has a running sum of its own. Elements stay apart until the end, so no thread
+    # has to wait for another one inside the loop.
     running = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
 
-    # tl.range counts like range, and says how many rounds the loads may be ahead. With STAGES = 1
-    # each round asks for its blocks and waits for them. With STAGES = 4 the compiler writes code
-    # before the loop that asks for the blocks of three rounds, and in each round asks for the
-    # blocks of the third one after it. What arrives is kept in shared memory until its round.
+    # tl.range counts like range, and states how many iterations loads may be ahead. With STAGES = 1
+    # each iteration requests its blocks and waits for them. With STAGES = 4 the compiler emits code
+    # before the loop that requests the blocks of three iterations, and each iteration requests the
+    # blocks of the third one after it. Blocks stay in shared memory until their iteration.
     for base in tl.range(me * BLOCK_SIZE, n, step, num_stages=STAGES):
         lanes = base + tl.arange(0, BLOCK_SIZE)
         x = tl.load(x_ptr + lanes, mask=lanes < n, other=0.0)
@@ -54,7 +54,7 @@ def dot(x: torch.Tensor, y: torch.Tensor, programs: int, stages: int) -> torch.T
 
 
 def timeline(stages: int, rounds: int, copy: int, work: int) -> tuple[list[str], int]:
-    """When each round's copy and work take place; one character is one unit of time.
+    """When each iteration's copy and work take place; one character is one unit of time.
 
     A copy starts as soon as one of ``stages`` buffers is free. Copies overlap with each other and
     with work; works do not overlap with each other.
@@ -74,26 +74,26 @@ def timeline(stages: int, rounds: int, copy: int, work: int) -> tuple[list[str],
 
 
 def show_timelines(copy: int, work: int, rounds: int) -> None:
-    """Print the rounds of a loop with one stage and with four."""
-    print(f"1. {rounds} rounds, each a copy of {copy} units (.) and work of {work} units (#):")
+    """Print the iterations of a loop with one stage and with four."""
+    print(f"1. {rounds} iterations, each a copy of {copy} units (.) and work of {work} units (#):")
     for stages in (1, 4):
         lines, end = timeline(stages, rounds, copy, work)
         print(f"\n   {stages} stage{'s' * (stages > 1)}, {end} units")
         for number, line in enumerate(lines):
-            print(f"   round {number}  {line}")
+            print(f"   iter {number}  {line}")
     print("\n   stages     1     2     3     4     5     6     8")
     ends = [timeline(stages, 64, copy, work)[1] for stages in (1, 2, 3, 4, 5, 6, 8)]
-    print("   64 rounds " + "".join(f"{end:4d}  " for end in ends) + "units")
+    print("   64 iters  " + "".join(f"{end:4d}  " for end in ends) + "units")
     print(f"   From {1 + -(-copy // work)} stages on the work is the limit: more bring nothing.")
 
 
 def show_bytes() -> None:
-    """Print how much of the vectors is under way at a time, and how much has to be."""
-    print("   A multiprocessor of an H200 gets 18 bytes per cycle of 4.2 TB/s. They arrive 600 to")
-    print("   800 cycles after they were asked for, so 11 to 15 KB have to be under way at a time.")
-    print("   stages   buffers   under way, one program   two programs")
+    """Print how many bytes of the vectors are in flight, and how many have to be."""
+    print("   An SM of an H200 gets 18 bytes per cycle of 4.2 TB/s. They arrive 600 to 800 cycles")
+    print("   after the request, so about 11 to 14 KB have to be in flight at any time.")
+    print("   stages   buffers   in flight, one program   two programs")
     for stages in (1, 2, 3, 4, 5):
-        ahead = max(1, stages - 1)  # with one stage a round asks for its own blocks, and waits
+        ahead = max(1, stages - 1)  # with one stage an iteration waits for its own blocks
         under_way = ahead * 2 * BLOCK_SIZE * 4
         print(f"   {stages:6d} {stages - 1:9d} {under_way:17,d} B {2 * under_way:14,d} B")
 
@@ -101,7 +101,7 @@ def show_bytes() -> None:
 def show_limits() -> None:
     """Print which tiles of a product fit in how many stages, in float16."""
     limits = {"H100": 232_448, "A100": 166_912, "RTX 4090": 101_376}
-    print("   tile                bytes a round  " + "".join(f"{name:>10}" for name in limits))
+    print("   tile               bytes per iter  " + "".join(f"{name:>10}" for name in limits))
     for m, n, k in ((64, 64, 32), (128, 128, 32), (128, 128, 64), (128, 256, 64), (256, 256, 64)):
         tiles = (m * k + k * n) * 2
         most = "".join(f"{limit // tiles:10d}" for limit in limits.values())
@@ -124,7 +124,7 @@ def measure(n: int) -> None:
     x, y = torch.randn(n, device=DEVICE), torch.randn(n, device=DEVICE)
     multiprocessors = torch.cuda.get_device_properties(x.device).multi_processor_count
     print(f"   two vectors of {n:,d} floats on {torch.cuda.get_device_name()}")
-    print("   programs for each multiprocessor    1 stage   2 stages   3 stages   4 stages")
+    print("   programs per SM                     1 stage   2 stages   3 stages   4 stages")
     for each in (1, 2, 4, 8):
         rates = []
         for stages in (1, 2, 3, 4):
@@ -138,9 +138,9 @@ def main() -> None:
     where = "on the GPU" if HAS_GPU else "interpreted on the CPU, since no GPU was found"
     print(f"Triton {triton.__version__}: the kernel runs {where}.\n")
     show_timelines(copy=9, work=3, rounds=6)
-    print("\n2. How many bytes are under way? Rounds of two blocks of 1,024 floats:")
+    print("\n2. How many bytes are in flight? Iterations of two blocks of 1,024 floats:")
     show_bytes()
-    print("\n3. How many stages fit? Each holds the tiles of one round in shared memory.")
+    print("\n3. How many stages fit? Each holds the tiles of one iteration.")
     show_limits()
     print("\n4. Stages change when numbers arrive, never what is computed:")
     check(100_000, 8)
@@ -149,7 +149,7 @@ def main() -> None:
         measure(1 << 27)
     else:
         print("   No time is measured here: the interpreter has no loads that run ahead. What the")
-        print("   compiler makes of a loop is the same without a GPU: `tritonlab inspect` tells")
+        print("   compiler makes of a loop is the same without a GPU: `tritonlab inspect` shows")
         print("   stages, shared memory and asynchronous copies, and predicts a time.")
 
 

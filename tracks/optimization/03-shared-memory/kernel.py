@@ -33,14 +33,14 @@ SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 
 # Write a number in place of each None, before you measure.
 PREDICT = {
-    # How often do the programs of `gram` below, together, load each element of x, if x is 256 x 256?
+    # How often do the programs of `gram` below, together, load each element of a 256 x 256 x?
     "fetches_16": None,
     # How many bytes do they load and store then, if x is float16?
     "gram_16_bytes": None,
     # And how many would tiles of 128 x 128 load and store, one program for each of the four?
     "gram_128_bytes": None,
     # A step of such a tile holds two blocks of 128 x 64 elements of 2 bytes. How many bytes of
-    # shared memory do three steps take that are on their way at the same time?
+    # shared memory do three steps take that are in flight at the same time?
     "buffers": None,
     # How many bytes of shared memory does a program of vector addition take (track 1)?
     "shared_elementwise": None,
@@ -100,7 +100,7 @@ def gram(x: torch.Tensor) -> torch.Tensor:
     """x @ x.T as a new contiguous matrix of x's dtype and device.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have two dimensions.
     """
     check_argument(x)
@@ -131,8 +131,8 @@ def column_stats_kernel(
 
     Reads 2 * R * C elements and stores 2 * C floats.
     """
-    # DECIDE 4: lanes are rows, and a program is one column. Which of the two should neighbouring
-    #           lanes be? And what has to be known of the rows so far, so that one walk is enough?
+    # DECIDE 4: elements are rows, and a program is one column. Which of the two should adjacent
+    #           threads be? And what has to be known of the rows so far, so that one walk is enough?
     col = tl.program_id(axis=0).to(tl.int64)
     rows = tl.arange(0, BLOCK_R)
     x_ptrs = x_ptr + col * stride_xc + rows.to(tl.int64) * stride_xr
@@ -150,8 +150,8 @@ def column_stats_kernel(
         ptrs += step_rows
     mean = first + tl.sum(total, axis=0) / R
 
-    # DECIDE 5: the second walk asks for the mean of all rows. If each lane has a mean, a sum of
-    #           squared distances from it and a count of its own, which are those of two lanes
+    # DECIDE 5: the second walk asks for the mean of all rows. If each element has a mean, a sum of
+    #           squared distances from it and a count of its own, which are those of two of them
     #           together? `tl.reduce` makes a tree of a function that says so.
     squares = tl.zeros((BLOCK_R,), dtype=tl.float32)
     ptrs = x_ptrs
@@ -171,7 +171,7 @@ def column_stats(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and biased variance of every column of x (R, C), as two new float32 vectors (C,).
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have two dimensions, or it has no row.
     """
     check_argument(x)
@@ -237,7 +237,7 @@ def check_argument(x: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have two dimensions.
     """
     if not isinstance(x, torch.Tensor):

@@ -1,4 +1,4 @@
-"""Worked example: the largest element of each row and its place, by a tree of one's own.
+"""Worked example: the largest element of each row and its place, by a reduction of one's own.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ DEVICE = "cuda" if HAS_GPU else "cpu"
 def larger(value_a, place_a, value_b, place_b):
     """The larger of two values with its place; of equal ones, that with the smaller place.
 
-    This is all that a tree has to know. It may be asked in any order and in any grouping, so the
-    answer must not depend on either: larger(a, larger(b, c)) is larger(larger(a, b), c).
+    This is all that a tree needs. It is applied in any order and in any grouping, so the result
+    must not depend on either: larger(a, larger(b, c)) is larger(larger(a, b), c).
     """
     take_b = (value_b > value_a) | ((value_b == value_a) & (place_b < place_a))
     return tl.where(take_b, value_b, value_a), tl.where(take_b, place_b, place_a)
@@ -42,8 +42,8 @@ def row_argmax_kernel(
     row = tl.program_id(axis=0)
     cols = tl.arange(0, BLOCK_SIZE)
 
-    # Every lane keeps a winner of its own, in registers: no lane asks another one in this loop.
-    # What is no value yet must lose against every value, and its place against every place.
+    # Every element keeps a winner of its own, in registers: nothing is exchanged in this loop.
+    # The neutral element must lose against every value, and its place against every place.
     best = tl.full((BLOCK_SIZE,), -float("inf"), dtype=tl.float32)
     place = tl.full((BLOCK_SIZE,), 2**31 - 1, dtype=tl.int32)
     for start in range(0, n_cols, BLOCK_SIZE):
@@ -52,8 +52,8 @@ def row_argmax_kernel(
         here = tl.where(start + cols < n_cols, start + cols, 2**31 - 1)
         best, place = larger(best, place, x, here)
 
-    # Now the lanes have to meet. The tree halves their number at each level: within a thread first,
-    # then between the threads of a warp, and at last between warps, through shared memory.
+    # Now the elements meet. The tree halves their number at each level: within a thread first,
+    # then between the lanes of a warp, and at last between warps, through shared memory.
     value, col = tl.reduce((best, place), 0, larger)
 
     tl.store(value_ptr + row, value)
@@ -84,7 +84,7 @@ def draw_tree(values: list[int]) -> None:
 
 def count_fetches(side: int) -> None:
     """Print what tiles of a square product fetch, and what they take on the chip."""
-    print("   tile        fetches of     bytes moved     buffers of 3 steps")
+    print("   tile        fetches of     bytes moved     buffers of 3 stages")
     print("               an element                     64 deep, 2 bytes")
     for tile in (16, 32, 64, 128, 256):
         fetched = side // tile
@@ -136,7 +136,7 @@ def main() -> None:
     if HAS_GPU:
         measure(16_384, 8_192)
     else:
-        print("   No time is measured here: the interpreter runs programs one after the other")
+        print("   No time is measured here: the interpreter runs programs one after another")
         print("   with NumPy. `tritonlab inspect` shows the shared memory and the registers of")
         print("   your own kernels, compiled for a GPU that you name.")
 

@@ -19,7 +19,7 @@ Judged:  values  what both formulas say, within the rounding of a sum in float32
          order   132 programs that run together read at most three quarters of the panels that
                  row-major order reads
          cost    one launch for a layer, and bytes as with tiles of 64 x 64; compiled for an H100,
-                 tiles come by its copy engine, and warps get roles when asked for; compiled for an
+                 tiles come by TMA, and warps get roles when asked for; compiled for an
                  A100, the loop of the product keeps its pipeline
          numbers in `PREDICT` exactly, bytes within 15 %; a wrong one is explained and fails nothing
 
@@ -59,7 +59,7 @@ def grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
     GROUP_M rows of tiles are one group, the last group may be lower. With GROUP_M = 1 the order is
     row by row.
     """
-    # DECIDE 1: this is row-major order, whatever GROUP_M says. Programs with neighbouring numbers
+    # DECIDE 1: this is row-major order, whatever GROUP_M says. Programs with consecutive ids
     #           run together: which tiles should 132 of them own, so that they need few rows of one
     #           operand and few columns of the other? What if the field has no whole number of
     #           groups?
@@ -77,7 +77,7 @@ def walk_tiles_kernel(field_ptr, out_ptr, num_pid_m, num_pid_n, GROUP_M: tl.cons
 def walk_tiles(field: torch.Tensor, *, group_m: int = 8) -> torch.Tensor:
     """The numbers of a contiguous field (rows, columns) of int32, in the order of programs.
 
-    What ``grouped_pid`` does, made visible: number the tiles, and see who takes which.
+    Shows what ``grouped_pid`` does: number the tiles, and see which program takes which.
     """
     num_pid_m, num_pid_n = field.shape
     out = torch.empty(field.numel(), dtype=field.dtype, device=field.device)
@@ -154,7 +154,7 @@ def linear_relu(
         group_m: rows of tiles that programs walk through together.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
         ValueError: the shapes do not fit, the devices differ, or group_m is below 1.
     """
     check_linear(x, w, b, group_m)
@@ -185,8 +185,8 @@ def matmul_ws_kernel(
     row = tl.program_id(axis=1) * BLOCK_M
     col = tl.program_id(axis=0) * BLOCK_N
 
-    # DECIDE 4: four facts describe a matrix to the copy engine: base, shape, strides, and the block
-    #           that it is to bring. Which are they for a, for b and for c? What becomes of all the
+    # DECIDE 4: four facts describe a matrix to the TMA: base, shape, strides, and the block
+    #           that it is to copy. Which are they for a, for b and for c? What becomes of all the
     #           masks, and where do tiles begin, counted in elements?
     offs_m = row.to(tl.int64) + tl.arange(0, BLOCK_M)
     offs_n = col.to(tl.int64) + tl.arange(0, BLOCK_N)
@@ -195,13 +195,13 @@ def matmul_ws_kernel(
     b_ptrs = b_ptr + offs_k[:, None] + offs_n[None, :] * stride_bn
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 
-    # DECIDE 6: Python's own range has no keywords. Which loop takes the wish for warps with roles,
-    #           and how does the wish get from the caller into the kernel?
+    # DECIDE 6: Python's own range has no keywords. Which loop takes the request for warp roles,
+    #           and how does it get from the caller into the kernel?
     for step in range(tl.cdiv(K, BLOCK_K)):
         in_k = offs_k < K - step * BLOCK_K
         a = tl.load(a_ptrs, mask=(offs_m < M)[:, None] & in_k[None, :], other=0.0)
-        # DECIDE 5: these pointers turn b around while they load it. A descriptor's last dimension
-        #           is the one without gaps. Which way round does its tile come, and who turns it?
+        # DECIDE 5: these pointers transpose b while they load it. A descriptor's last dimension
+        #           is the one without gaps. How does its tile arrive, and who transposes it?
         b = tl.load(b_ptrs, mask=in_k[:, None] & (offs_n < N)[None, :], other=0.0)
         acc = tl.dot(a, b, acc)
         a_ptrs += BLOCK_K
@@ -221,7 +221,7 @@ def matmul_ws(
             ``use_warp_specialization`` says that there is such a thing.
 
     Raises:
-        TypeError: an argument is no tensor of float16.
+        TypeError: an argument is not a tensor of float16.
         ValueError: the shapes do not fit, the devices differ, or a descriptor cannot describe an
             argument or the result: rows have to be multiples of 16 bytes and to start at one.
     """
@@ -243,7 +243,7 @@ def matmul_ws(
 
 def use_warp_specialization(capability: tuple[int, int]) -> bool:
     """Whether Triton specializes warps for a GPU of this compute capability, such as (9, 0)."""
-    # DECIDE 7: "nowhere" is safe. Which GPUs have a copy engine and Triton's support for roles, and
+    # DECIDE 7: "nowhere" is safe. Which GPUs have a TMA and Triton's support for roles, and
     #           what does the option do to a loop on one that has not?
     return False
 
@@ -299,7 +299,7 @@ def check_matmul(a: torch.Tensor, b_t: torch.Tensor) -> None:
 def check_tensor(
     name: str, tensor: torch.Tensor, dims: int, dtypes: tuple[torch.dtype, ...]
 ) -> None:
-    """Refuse what is no tensor of so many dimensions and one of these dtypes."""
+    """Refuse what is not a tensor of so many dimensions and one of these dtypes."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
     if tensor.dtype not in dtypes:

@@ -14,7 +14,7 @@ import triton  # noqa: E402 - the line above decides how it will run kernels
 import triton.language as tl  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
-AT_ONCE = 132  # programs: one for each multiprocessor of an H100 or H200
+AT_ONCE = 132  # programs: one for each SM of an H100 or H200
 
 
 @triton.jit
@@ -26,18 +26,18 @@ def transpose_kernel(
     GROUP: tl.constexpr,   # rows of tiles that are walked through together
 ):
     """out[n, m] = x[m, n]. One program owns one tile."""
-    # Who am I? The grid has one axis, so the programs have one number each, and a GPU starts them
-    # in the order of these numbers. Dividing a number the plain way gives row-major order.
+    # Who am I? The grid has one axis, so the programs have one id each, and a GPU starts them
+    # in the order of these ids. Dividing an id the plain way gives row-major order.
     pid = tl.program_id(axis=0)
     down, across = tl.cdiv(M, BLOCK), tl.cdiv(N, BLOCK)
     row, col = pid // across, pid % across
 
-    # Triton has a function that deals the same tiles out anew: GROUP rows of tiles become a band,
-    # and numbers run down in a band before they move on to its next column.
+    # Triton has a function that reorders the same tiles: GROUP rows of tiles become a band,
+    # and ids run down in a band before they move on to its next column.
     row, col = tl.swizzle2d(row, col, down, across, GROUP)
     tl.store(owner_ptr + row * across + col, pid)
 
-    # From here on nothing knows of the order. It changes who does a piece of work, and when; it
+    # From here on nothing depends on the order. It changes which program owns a tile, and when; it
     # cannot change a result.
     rows = row * BLOCK + tl.arange(0, BLOCK)[:, None]
     cols = col * BLOCK + tl.arange(0, BLOCK)[None, :]
@@ -110,7 +110,7 @@ def main() -> None:
             print(f"   groups of {group:2d}: {ms:.3f} ms, {2 * x.nbytes / ms / 1e6:.0f} GB/s")
         print("   A transpose reads each tile once: no panel is shared, there is little to gain.")
     else:
-        print("   No time is measured here: the interpreter runs programs one after the other. A")
+        print("   No time is measured here: the interpreter runs programs one after another. A")
         print("   transpose would gain little anyway. It reads each tile once; a matrix product")
         print("   reads each panel once for every program that needs it.")
 

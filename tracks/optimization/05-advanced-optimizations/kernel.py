@@ -2,7 +2,7 @@
 
     c[m, n] = sum_k a[m, k] * b[k, n]      out[m] = softmax(x[m])      x[m, :] *= s[m]
 
-Shapes:  a (M, K) and b (K, N) in float16 or bfloat16, of any strides; x (R, C) and s (R) in float32,
+Shapes:  a (M, K), b (K, N) in float16 or bfloat16, of any strides; x (R, C), s (R) in float32,
          float16 or bfloat16. `scale_rows_` works in place and returns x itself.
 Given:   all checks of arguments, and kernels that give the right result for every one of them.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
@@ -29,23 +29,23 @@ import triton.language as tl
 
 SMEM_LIMIT = 232_448  # bytes of shared memory that one program may have on an H100 or H200
 MAX_ACCUMULATORS = 128  # of a thread, which has 255 registers
-MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
-MAX_COLUMNS = 65_536  # of softmax: as float32 they fill the registers of a multiprocessor
+MULTIPROCESSORS = 132  # used where no GPU is present: the SMs of an H100 or H200
+MAX_COLUMNS = 65_536  # of softmax: as float32 they fill the registers of an SM
 
 # Write a number in place of each None, before you measure.
 PREDICT = {
-    # 1,000 tiles are numbered from 0, and 132 programs take every 132nd. How many does program 5 take?
+    # 1,000 tiles are numbered from 0; 132 programs take every 132nd. How many does program 5 take?
     "visits": None,
     # A product of 4096 x 4096 times 4096 x 4096 in tiles of 128 x 256, a program for each. On 132
-    # multiprocessors that hold one such program at a time, how many waves is that?
+    # SMs that hold one such program at a time, how many waves is that?
     "waves": None,
-    # What share of the multiprocessors has work in the last of these waves, from 0 to 1?
+    # What share of the SMs has work in the last of these waves, from 0 to 1?
     "last_wave": None,
     # How many bytes of shared memory do three stages of 128 x 256 x 64 in float16 need?
     "stage_bytes": None,
     # And how many sums of such a tile does each thread of 8 warps keep?
     "accumulators": None,
-    # An autotuner tries four configurations, once each, of a kernel that multiplies x by s in place,
+    # An autotuner tries four configurations, once each, of a kernel that scales x by s in place,
     # and then makes the call itself. x becomes x * s ** what, if nobody prevents it?
     "power": None,
 }
@@ -83,7 +83,7 @@ def prune_configs(
         smem_limit: bytes of shared memory that one program may have.
         kwargs: what Triton passes besides: grid, meta-parameters, launch options.
     """
-    # DECIDE 2: everything is kept, also what cannot run. What does each rule say in numbers, and what
+    # DECIDE 2: everything is kept, also what cannot run. What is each rule in numbers, and what
     #           is left for matrices that are smaller than every tile?
     return list(configs)
 
@@ -149,13 +149,13 @@ def matmul_persistent(
 
     Args:
         a, b: matrices (M, K) and (K, N) of float16 or bfloat16, of any strides.
-        num_sms: programs to start where there are as many tiles; None for one per multiprocessor.
+        num_sms: programs to start where there are as many tiles; None for one per SM.
 
     Raises:
-        TypeError: an argument is no tensor, the dtypes are unsupported or differ, or ``num_sms`` is
-            no int.
-        ValueError: an argument is no matrix, the inner sizes differ, the devices do, or ``num_sms``
-            is below 1.
+        TypeError: an argument is not a tensor, the dtypes are unsupported or differ, or ``num_sms``
+            is not an int.
+        ValueError: an argument is not a matrix, the inner sizes or devices differ, or
+            ``num_sms`` is below 1.
     """
     check_matrices(a, b)
     check_count("num_sms", num_sms)
@@ -165,7 +165,7 @@ def matmul_persistent(
         return torch.zeros((M, N), dtype=a.dtype, device=a.device)  # an empty sum is zero
 
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    # DECIDE 5: `num_sms` is checked and then forgotten. How many programs should start, if the number
+    # DECIDE 5: `num_sms` is checked and then ignored. How many programs start, if the number
     #           of tiles depends on a configuration that is not known here yet?
     block_m, block_n, block_k = 64, 64, 32
     grid = (triton.cdiv(M, block_m), triton.cdiv(N, block_n))
@@ -186,13 +186,13 @@ def softmax_kernel(
     x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
     n_rows, n_cols,
     stride_x, stride_out,      # elements from one row to the next
-    BLOCK_SIZE: tl.constexpr,  # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two >= n_cols
 ):
     """out[m] = exp(x[m] - max(x[m])) / sum of it. One program owns row m.
 
     Moves 2 * n_rows * n_cols * itemsize bytes: each element is loaded once and stored once.
     """
-    # DECIDE 9: one row a program, and `num_programs` is forgotten below. What changes with the row,
+    # DECIDE 9: one row a program, and `num_programs` is ignored below. What changes with the row,
     #           and what does a program that stays compute once?
     row = tl.program_id(axis=0)
     cols = tl.arange(0, BLOCK_SIZE)
@@ -213,11 +213,11 @@ def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> t
     Args:
         x: a matrix of float32, float16 or bfloat16 with at most ``MAX_COLUMNS`` columns.
         num_programs: programs to start where there are as many rows; None for as many as the
-            multiprocessors hold at a time.
+            SMs hold at a time.
 
     Raises:
-        TypeError: x is no tensor, its dtype is not supported, or ``num_programs`` is no int.
-        ValueError: x is no matrix or too wide, or ``num_programs`` is below 1.
+        TypeError: x is not a tensor, its dtype is unsupported, or ``num_programs`` is not an int.
+        ValueError: x is not a matrix or too wide, or ``num_programs`` is below 1.
     """
     check_rows(x)
     check_count("num_programs", num_programs)
@@ -230,7 +230,7 @@ def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> t
 
     block_size = triton.next_power_of_2(n_cols)
     num_warps = 16 if block_size > 32_768 else max(2, block_size // 1024)
-    # DECIDE 9: None asks for as many programs as the multiprocessors hold at a time. What bounds that?
+    # DECIDE 9: None means as many programs as the SMs hold at a time. What bounds that?
     softmax_kernel[(n_rows,)](
         x, out, n_rows, n_cols, x.stride(0), out.stride(0),
         BLOCK_SIZE=block_size, num_warps=num_warps,
@@ -274,8 +274,8 @@ def scale_rows_(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
         s: R factors of the same dtype, of any stride.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
-        ValueError: x is no matrix, s is no vector with an element for each row, or the devices
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
+        ValueError: x is not a matrix, s is not a vector with an element per row, or the devices
             differ.
     """
     check_factors(x, s)
@@ -317,10 +317,10 @@ def check_count(name: str, count: int | None) -> None:
 
 
 def check_tensor(name: str, x: torch.Tensor, supported: tuple[torch.dtype, ...], dims: int) -> None:
-    """Refuse what is no tensor of these dtypes with so many dimensions.
+    """Refuse what is not a tensor of these dtypes with so many dimensions.
 
     Raises:
-        TypeError: it is no tensor, or of another dtype.
+        TypeError: it is not a tensor, or of another dtype.
         ValueError: it has another number of dimensions.
     """
     if not isinstance(x, torch.Tensor):

@@ -27,7 +27,7 @@ def scale_kernel(
 
     Moves 8 * n bytes for float32, however many programs there are.
     """
-    # Who am I, and how many of us are there? Both numbers come from the launch.
+    # Who am I, and how many programs are there? Both numbers come from the launch.
     pid = tl.program_id(axis=0)
     programs = tl.num_programs(axis=0)
     blocks = tl.cdiv(n, BLOCK_SIZE)
@@ -75,7 +75,7 @@ def show_waves(tiles: int, at_once: int) -> None:
         print(f"   step {wave + 1}  {bar:.<40}  {busy} of {at_once} at work")
     steps = full + (rest > 0)
     print(f"   {tiles} tiles take {steps} steps, for which {tiles / at_once:.2f} would do: "
-          f"{tiles / (at_once * steps):.0%} of the time that multiprocessors are there, they work.")
+          f"{tiles / (at_once * steps):.0%} efficiency.")
 
 
 def check(n: int, programs: list[int], block_size: int) -> None:
@@ -122,7 +122,7 @@ def main() -> None:
     print("\n2. The result does not depend on how many there are. 10,000 floats, blocks of 512:")
     check(10_000, [1, 3, 20, 100], 512)
 
-    print("\n3. Waves. 512 tiles, 132 multiprocessors, each of which holds one program at a time:")
+    print("\n3. Waves. 512 tiles, 132 SMs, each of which holds one program at a time:")
     show_waves(512, 132)
     print("   And 133 tiles:")
     show_waves(133, 132)
@@ -142,8 +142,8 @@ def main() -> None:
         measure(1 << 27, [*counts, triton.cdiv(1 << 27, 1024)], 1024)
         print("   The last line has a program for each block.")
     else:
-        print("   No time is measured here: the interpreter runs programs one after the other.")
-        print("   A program of 4 warps that waits leaves its multiprocessor idle, where there")
+        print("   No time is measured here: the interpreter runs programs one after another.")
+        print("   A program of 4 warps that waits leaves its SM idle, where there")
         print("   is room for 64 warps: a persistent kernel that only moves bytes needs several")
         print("   programs on each. `tritonlab bench` measures that of yours on a GPU.")
 

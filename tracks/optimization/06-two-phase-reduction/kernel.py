@@ -19,7 +19,7 @@ Judged:  values  as near as float32 sums allow, with the programs in any order; 
          numbers in `PREDICT` within 15 %, counts exactly; a wrong one is explained and fails
                  nothing
 
-`python kernel.py` runs eight public cases, `tritonlab grade track2/two-phase-reduction` all of them.
+`python kernel.py` runs public cases, `tritonlab grade track2/two-phase-reduction` all of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def sum_atomic_kernel(
     BLOCK_SIZE: tl.constexpr,  # elements of a program, a power of two
 ):
     """out += sum of x. One atomic addition for each element."""
-    # DECIDE 1: every lane queues for the same number. How much can a program add up before it
+    # DECIDE 1: every element queues for the same number. How much can a program add up before it
     #           queues once, and how many elements should it take?
     offs = tl.program_id(axis=0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n
@@ -71,7 +71,7 @@ def sum_atomic(x: torch.Tensor) -> torch.Tensor:
     The order of programs decides how it is rounded.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
     """
     check_dtype(x)
     out = torch.zeros((), dtype=torch.float32, device=x.device)
@@ -88,7 +88,7 @@ def partial_sums_kernel(
     BLOCK_SIZE: tl.constexpr,  # elements of a program
     LANES: tl.constexpr,       # partial sums of a program
 ):
-    """partials[p, l] = the share of lane l of program p in the sum of x."""
+    """partials[p, l] = the share of element l of program p in the sum of x."""
     pid = tl.program_id(axis=0)
     lanes = tl.arange(0, LANES)
     offs = pid.to(tl.int64) * BLOCK_SIZE + lanes
@@ -96,8 +96,8 @@ def partial_sums_kernel(
     for _ in range(BLOCK_SIZE // LANES):
         acc += tl.load(x_ptr + offs, mask=offs < n, other=0.0).to(tl.float32)
         offs += LANES
-    # DECIDE 2: a program hands over one number for each of its lanes. What is the least that it can
-    #           hand over, and who adds up its lanes then?
+    # DECIDE 2: a program hands over one number for each of its elements. What is the least that it
+    #           can hand over, and who adds up its elements then?
     tl.store(partials_ptr + pid.to(tl.int64) * LANES + lanes, acc)
 
 
@@ -122,7 +122,7 @@ def sum_two_phase(x: torch.Tensor) -> torch.Tensor:
     """The sum of all elements of x as a float32 tensor without dimensions: the same bits always.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
     """
     check_dtype(x)
     n = x.numel()
@@ -196,7 +196,7 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
         groups: buffers that programs add to, at least 1. Program m adds to number m % groups.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
         ValueError: x does not have two dimensions, or there is no group.
     """
     check_dtype(x)
@@ -210,7 +210,7 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
 
     block_m, block_n = 4, 128
     blocks = triton.cdiv(n, block_n)
-    # What has to be 0 before lies side by side: each tensor that is cleared is a launch of its own.
+    # What has to be 0 before is one tensor: each tensor that is cleared is a launch of its own.
     # No bit of 0.0 is set, so integers that are 0 are floats that are 0.
     cleared = torch.zeros(groups * (n + blocks), dtype=torch.int32, device=x.device)
     buffer, locks = cleared[:groups * n].view(torch.float32), cleared[groups * n:]
@@ -243,7 +243,7 @@ def check_dtype(x: torch.Tensor) -> None:
     """Refuse what the contract does not cover, before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor, or its dtype is not in ``SUPPORTED``.
+        TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")

@@ -25,8 +25,8 @@ def maximum_kernel(x_ptr, largest_ptr, n, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offs, mask=offs < n, other=-float("inf"))
 
-    # The lanes of this program meet in a tree; then there is one number for one queue. A maximum
-    # rounds nothing, so the result has the same bits in whatever order the programs come.
+    # The elements of this program meet in a tree; then there is one number for one queue. A maximum
+    # rounds nothing, so the result has the same bits in whatever order the programs run.
     tl.atomic_max(largest_ptr, tl.max(x, axis=0))
 
 
@@ -37,8 +37,8 @@ def count_kernel(x_ptr, largest_ptr, count_ptr, n, BLOCK_SIZE: tl.constexpr):
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask, other=0.0)
 
-    # Inside of the first launch this number would be whatever the programs so far made of it. The
-    # end of a launch is the one moment of which all programs of the next one can be sure.
+    # In the first launch this number would be the maximum of the programs so far. Only the end of
+    # a launch guarantees that all of its programs have contributed.
     largest = tl.load(largest_ptr)
     found = tl.sum((mask & (x == largest)).to(tl.int32), axis=0)
     if found > 0:  # most programs have nothing to add, and need not queue
@@ -111,7 +111,7 @@ def main() -> None:
 
     print("1. 1e8, 3, -1e8 and 4, added one after the other in float32:")
     show_orders()
-    print("   Programs arrive in any order. A sum of floats tells of it, a maximum does not.")
+    print("   Programs arrive in any order. A sum of floats depends on it, a maximum does not.")
 
     print("\n2. Two programs, no lock, both add to a number that is 0:")
     show_lost_update()
@@ -127,9 +127,9 @@ def main() -> None:
     if HAS_GPU:
         measure(1 << 28)
     else:
-        print("   No time is measured here: the interpreter runs programs one after the other, so")
-        print("   nobody ever waits. `tritonlab grade` runs programs forward and in reverse and")
-        print("   watches who reads what whom wrote.")
+        print("   No time is measured here: the interpreter runs programs one after another, so no")
+        print("   program ever waits. `tritonlab grade` runs programs forward and in reverse and")
+        print("   checks the order of their memory accesses.")
 
 
 if __name__ == "__main__":
