@@ -86,7 +86,7 @@ def desc_problem(t: torch.Tensor, block: Sequence[int]) -> str | None:
                     f"of {ALIGNED}")
     # DECIDE 1: all of the above is what TMA asks for. What follows is on the safe side
     #           of it, and refuses views that it would take. Which of these three questions are
-    #           about numbers that the engine is given, and which about none?
+    #           about numbers that TMA is given, and which about none?
     if t.shape[-1] * size % ALIGNED:
         return f"a row has {t.shape[-1] * size} bytes, which is no multiple of {ALIGNED}"
     if list(t.stride()) != sorted(t.stride(), reverse=True):
