@@ -4,7 +4,7 @@
     axpy(x, y, alpha)[i] = alpha * x[i] + y[i]
 
 A streaming multiprocessor (SM) runs programs, called blocks in the hardware's words, as long as it
-has room for them. It can run out of four things; the scarcest decides. A persistent grid has as many
+has room for them. It can run out of four things; the first decides. A persistent grid has as many
 programs as fit at the same time, and each walks through its share of the tiles.
 
 Cost of axpy: x and y are read once, the result is written once: 3 * n * itemsize bytes, and as many
