@@ -161,7 +161,7 @@ def benchmark(fn: Callable[[], object], device: Device, *, warmup: int = 10,
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The number below which this share lies, between two neighbours where it falls there."""
+    """The number below which this share lies, between two samples where it falls there."""
     place = share * (len(ordered) - 1)
     below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
     return below + (place - math.floor(place)) * (above - below)
@@ -178,7 +178,7 @@ def row_l2_normalize_kernel(
     stride_xm, stride_om,      # elements from one row to the next
     n_cols,
     eps,
-    BLOCK_SIZE: tl.constexpr,  # lanes of a program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # elements of a program, a power of two >= n_cols
 ):
     """out[m] = x[m] / max(norm of x[m], eps). One program owns row m.
 

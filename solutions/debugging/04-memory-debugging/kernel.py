@@ -3,7 +3,7 @@
     gather_rows   out[m] = x[index[m]]            bincount    how often each value occurs
     shift_right   out[i] = x[i - k], else fill    copy_rows   x, with its rows side by side
 
-A mask belongs to every access whose lanes may leave their tensor, a check on the host to every
+A mask belongs to every access whose elements may leave their tensor, a check on the host to every
 index that comes from outside, an atomic to every counter that programs share, and 64 bits to every
 product of a row and its stride.
 
@@ -118,7 +118,7 @@ def shift_right_kernel(
     mask = offs < n
     source = offs - k
 
-    # A lane in front of x is masked, and holds what the result wants there.
+    # An element in front of x is masked, and holds what the result wants there.
     x = tl.load(x_ptr + source * stride_x, mask=mask & (source >= 0), other=fill)
 
     tl.store(out_ptr + offs, x, mask=mask)
@@ -250,7 +250,7 @@ def _first_outside(integers: torch.Tensor, limit: int) -> int | None:
 
 @dataclass(frozen=True)
 class Corruption:
-    """Neighbouring bytes of a red zone that changed."""
+    """Contiguous bytes of a red zone that changed."""
 
     side: str  # "before" or "after" the tensor
     offset: int  # untouched bytes between the tensor and the nearest of them
@@ -357,7 +357,7 @@ def access_stats(offsets: Sequence[int], itemsize: int, base_alignment: int = 16
 
 
 def _fits(offsets: Sequence[int], width: int) -> bool:
-    """Whether each ``width`` lanes in turn take neighbours, the first at a multiple of it."""
+    """Whether each ``width`` lanes in turn take a run, the first at a multiple of it."""
     if len(offsets) % width:
         return False
     groups = [offsets[first:first + width] for first in range(0, len(offsets), width)]

@@ -117,7 +117,7 @@ class StormAnswer:
 
     culprit: str  # the argument that makes Triton compile again and again
     variants_before: int  # compiled during the log
-    variants_after: int  # for the same launches, had it been passed at run time, not specialised
+    variants_after: int  # for the same launches, had it been passed at run time, not specialized
 
 
 STORM = StormAnswer(culprit="T", variants_before=93, variants_after=5)
@@ -226,7 +226,7 @@ def softmax_narrow_kernel(
     n_rows, n_cols,
     ROWS: tl.constexpr,   # per program
     BLOCK: tl.constexpr,  # power of two >= n_cols
-    EVEN: tl.constexpr,   # every lane has a column
+    EVEN: tl.constexpr,   # every element has a column
 ):
     """Softmax of rows that are narrower than what a program can hold: it owns ROWS of them.
 

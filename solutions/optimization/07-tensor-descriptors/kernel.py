@@ -1,4 +1,4 @@
-"""Tensors described once, to a copy engine that moves whole tiles: a product and a scaling.
+"""Tensors described once, to a unit (TMA) that moves whole tiles: a product and a scaling.
 
     matmul_desc(a, b_t)[m, n]             = sum_k a[m, k] * b_t[n, k]
     nhwc_channel_scale(x, scale)[n, h, w, c] = x[n, h, w, c] * scale[c]

@@ -1,11 +1,11 @@
-"""How many programs a multiprocessor holds, and a grid of as many as the whole GPU holds.
+"""How many programs an SM holds, and a grid of as many as the whole GPU holds.
 
     blocks_per_sm = min(by registers, by shared memory, by warps, by blocks)
     axpy(x, y, alpha)[i] = alpha * x[i] + y[i]
 
-A multiprocessor runs programs, called blocks in the hardware's words, as long as it has room for
-them. It can run out of four things; the scarcest decides. A persistent grid has as many programs as
-fit at the same time, and each walks through its share of the tiles.
+A streaming multiprocessor (SM) runs programs, called blocks in the hardware's words, as long as it
+has room for them. It can run out of four things; the first decides. A persistent grid has as many
+programs as fit at the same time, and each walks through its share of the tiles.
 
 Cost of axpy: x and y are read once, the result is written once: 3 * n * itemsize bytes, and as many
 programs as one wave holds.
@@ -24,7 +24,7 @@ import triton.language as tl
 
 WARP = 32  # threads
 REGISTERS_AT_ONCE = 256  # a warp gets a multiple of these
-QUARTERS = 4  # of a multiprocessor, each with a fourth of its registers and warps
+QUARTERS = 4  # of an SM, each with a fourth of its registers and warps
 SHARED_AT_ONCE = 128  # bytes; a block gets a multiple of these
 SYSTEM_SHARED = 1024  # bytes that the system takes for each block, from capability 8.0 on
 MOST_REGISTERS = 255  # of a thread: an instruction has no room for a larger number
@@ -60,7 +60,7 @@ class DeviceLimits:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How many blocks and warps a multiprocessor holds, ``fraction`` of the warps that it could.
+    """How many blocks and warps an SM holds, ``fraction`` of the warps that it could.
 
     ``limiter`` is what runs out first: registers, shared, warps or blocks, or unlaunchable.
     """
@@ -102,7 +102,7 @@ def name_at_hand() -> str:
 
 def occupancy(regs_per_thread: int, smem_bytes: int, num_warps: int,
               dev: DeviceLimits) -> Occupancy:
-    """How many blocks of a kernel one multiprocessor holds at the same time.
+    """How many blocks of a kernel one SM holds at the same time.
 
     Args:
         regs_per_thread: registers of a thread, at least 1; more than 255 cannot be launched.

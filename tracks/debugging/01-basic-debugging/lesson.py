@@ -43,13 +43,13 @@ def mirror_kernel(
     # What follows is evidence, not work. All conditions but the inner `if` are known while the
     # compiler reads the kernel, so in an ordinary launch none of it is left.
     if WATCHED >= 0:
-        tl.static_assert(BLOCK >= 2, "a block of one lane has nothing to mirror")
-        tl.static_print("lanes of a block:", BLOCK)  # printed while compiling, once
+        tl.static_assert(BLOCK >= 2, "a block of one element has nothing to mirror")
+        tl.static_print("elements of a block:", BLOCK)  # printed while compiling, once
         if row == WATCHED:  # a print has no condition of its own
             tl.device_print("source", source)  # printed by every program that comes here
     if ASSERTED:
         own = (source >= row * n_cols) & (source < (row + 1) * n_cols)
-        tl.device_assert(own | (cols >= n_cols), "a lane reads from another row")
+        tl.device_assert(own | (cols >= n_cols), "an element comes from another row")
 
     x = tl.load(x_ptr + source, mask=mask)
     tl.store(out_ptr + row * n_cols + cols, x, mask=mask)
@@ -116,7 +116,7 @@ def printed_by(program: int, n_rows: int, n_cols: int) -> str:
         mirror(labelled(n_rows, n_cols), watched=program)
         if HAS_GPU:
             torch.cuda.synchronize()  # prints of a GPU come when it gets round to it
-    lines = [line for line in text.getvalue().splitlines() if "lanes of a block" not in line]
+    lines = [line for line in text.getvalue().splitlines() if "elements of a block" not in line]
     return "\n".join(lines)  # without what the compiler's step prints
 
 

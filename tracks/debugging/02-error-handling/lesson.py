@@ -85,11 +85,11 @@ def copy_rows(x: torch.Tensor, y: torch.Tensor, widest: int = 65_536) -> None:
     block = triton.next_power_of_2(n_cols)
     try:
         if block > widest:  # a device that is too small, for the sake of this lesson
-            raise triton.OutOfResources(block, widest, "lanes")
+            raise triton.OutOfResources(block, widest, "elements")
         copy_rows_kernel[(n_rows,)](x, y, x.stride(0), y.stride(0), n_cols, BLOCK_SIZE=block)
-    except triton.OutOfResources as error:  # the only failure that somebody could act on here
-        raise TooWide(f"copy_rows: {error.required} {error.name} for a row, "
-                      f"{error.limit} there are") from error
+    except triton.OutOfResources as error:  # the only failure that a caller can act on
+        raise TooWide(f"copy_rows: {error.required} {error.name} per row, "
+                      f"{error.limit} available") from error
 
 
 def copied_on_the_host(x: torch.Tensor, y: torch.Tensor, widest: int) -> str:
@@ -122,28 +122,28 @@ def main() -> None:
     x = torch.randn(6, 100, device=DEVICE)
     y = torch.empty_like(x)
 
-    print("1. What is right is done:")
+    print("1. A valid call copies:")
     copy_rows(x, y)
     print(f"   {x.shape[0]} rows of {x.shape[1]} floats are equal: {torch.equal(x, y)}")
 
-    print("\n2. What is wrong is told, all of it at once, before anything is launched:")
+    print("\n2. An invalid call reports all problems at once, before anything is launched:")
     show("three things are wrong with y",
          lambda: copy_rows(x, torch.empty(100, 5, device=DEVICE, dtype=torch.float16).mT))
     show("one thing is wrong with x", lambda: copy_rows(x.tolist(), y))
 
-    print("\n3. A failure of the device gets a name, and keeps what was said:")
+    print("\n3. A failure of the device gets a name and keeps its cause:")
     show("a row of 100 elements, on a device that takes 64", lambda: copy_rows(x, y, widest=64))
 
-    print("\n4. A bug is no failure of the device, and keeps its own name:")
+    print("\n4. A bug is not a failure of the device and keeps its own name:")
     show("`widest` is text", lambda: copy_rows(x, y, widest="64"))
 
-    print("\n5. Who falls back says so:")
+    print("\n5. A fallback reports itself:")
     for widest in (65_536, 64):
         y.zero_()
         print(f"   widest {widest:>6}: {copied_on_the_host(x, y, widest)}; "
               f"equal: {torch.equal(x, y)}")
 
-    print("\n6. What checking costs, on the host, for each call:")
+    print("\n6. The cost of checking, on the host, per call:")
     repeats = 2_000
     print(f"   {'what':<28} {'microseconds':>12}")
     for name, call in (("check_rows(x, y)", lambda: check_rows(x, y)),

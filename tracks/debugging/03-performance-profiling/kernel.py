@@ -1,11 +1,11 @@
-"""From a profile to the bottleneck to the repair: the normalisation got slow.
+"""From a profile to the bottleneck to the repair: the normalization got slow.
 
     out[m, n] = x[m, n] / max(sqrt(sum_k x[m, k]**2), eps)
 
 Given:   `profiles.json`, the profiles of five kernels on an H200; `devices.py`, what can be
          measured on; `benchmark` and `row_l2_normalize` as a colleague left them. The checks of
          arguments in `check_arguments` are fine.
-Seen:    `benchmark` says of the normalisation: 0.002 ms, 60 000 GB/s. No GPU has that, and users say
+Seen:    `benchmark` says of the normalization: 0.002 ms, 60 000 GB/s. No GPU has that, and users say
          that it takes forever. Of rows with numbers near 1e30 it makes zeros.
 Yours:   1  `bandwidth_gbps`, `tflops`, `roofline`: the arithmetic of profiles
          2  `benchmark`: numbers that can be believed

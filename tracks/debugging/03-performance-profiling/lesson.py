@@ -27,8 +27,8 @@ MEASURED_MS = 0.37155  # of the largest size
 
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
-    """out[i] = x[i] + y[i]. One program owns BLOCK_SIZE neighbouring elements."""
-    # Neighbouring lanes read neighbouring elements, so each sector of 32 bytes is used whole: 8
+    """out[i] = x[i] + y[i]. One program owns BLOCK_SIZE contiguous elements."""
+    # Adjacent threads read contiguous elements, so each sector of 32 bytes is used whole: 8
     # floats. Each element is asked for once. Both can be read off these four lines, before any
     # profiler has run.
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)

@@ -245,7 +245,7 @@ def _check_integers(name: str, tensor: torch.Tensor) -> None:
 
 @dataclass(frozen=True)
 class Corruption:
-    """Neighbouring bytes of a red zone that changed."""
+    """Contiguous bytes of a red zone that changed."""
 
     side: str  # "before" or "after" the tensor
     offset: int  # untouched bytes between the tensor and the nearest of them

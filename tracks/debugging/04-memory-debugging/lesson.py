@@ -34,7 +34,7 @@ def mirror_columns_kernel(
 
     x = tl.load(x_ptr + row * n_cols + cols, mask=mask)
 
-    target = n_cols - 1 - cols  # below 0 for the lanes without a column
+    target = n_cols - 1 - cols  # below 0 for the elements without a column
     if REPAIRED:
         tl.store(out_ptr + row * n_cols + target, x, mask=mask)
     else:
@@ -90,7 +90,7 @@ def report() -> None:
 
 
 def lanes() -> None:
-    print("   lane      " + " ".join(f"{lane:3d}" for lane in range(BLOCK)))
+    print("   element   " + " ".join(f"{lane:3d}" for lane in range(BLOCK)))
     targets = [COLS - 1 - lane for lane in range(BLOCK)]
     print("   target    " + " ".join(f"{target:3d}" for target in targets))
     for name, kept in (("as it was", [target < COLS for target in targets]),
@@ -106,12 +106,12 @@ def main() -> None:
     print("   lies before it in memory was written, and the call returned as ever.")
     step(2, "The report, for 6 columns.", report)
     print("   Near the edge, and before the start: no mask that is too long at the end, and no")
-    print("   offset beyond 2**31. One went below 0, by fewer lanes than a block has.")
-    step(3, "Which lanes may store, and where to?", lanes)
+    print("   offset beyond 2**31. One went below 0, by fewer elements than a block has.")
+    step(3, "Which elements may store, and where to?", lanes)
     print("   The mask compares the target with the upper end only, where it is always below it.")
     print("   Row 0 writes before the result; every later row writes into the row above, whose")
     print("   program may have stored its own numbers before or after.")
-    step(4, "Repaired: the mask asks whether the lane has a column.", lambda: table(repaired=True))
+    step(4, "Repaired: the mask tests for a column of x.", lambda: table(repaired=True))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ class StormAnswer:
 
     culprit: str  # the argument that makes Triton compile again and again
     variants_before: int  # compiled during the log
-    variants_after: int  # for the same launches, had it been passed at run time, not specialised
+    variants_after: int  # for the same launches, had it been passed at run time, not specialized
 
 
 STORM = StormAnswer(culprit="", variants_before=0, variants_after=0)

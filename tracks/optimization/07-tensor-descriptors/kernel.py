@@ -6,14 +6,14 @@
 Shapes:  a (M, K) and b_t (N, K), x (N, H, W, C) without gaps and scale (C,), in float16, bfloat16
          or float32. Results are new contiguous tensors of that dtype.
 Given:   kernels that compute the right numbers, and checks of arguments. Nothing is described to
-         the copy engine: `host` is without effect, `desc_problem` refuses more than it has to.
+         TMA: `host` is without effect, `desc_problem` refuses more than it has to.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
          `DECIDE`, each with a question. Write these parts anew as you like.
            what can be described  DECIDE 1     the product  DECIDE 2, 3 and 4
            images                 DECIDE 5 and 6
 Judged:  values  both formulas; whatever cannot be described is refused; this holds from the start
          reasons what `desc_problem` says of 31 tensors: None where a descriptor describes it
-         cost    compiled for an H100 and a B200, tiles come by the copy engine; one launch
+         cost    compiled for an H100 and a B200, tiles come by TMA; one launch
          numbers in `PREDICT` exactly, bytes within 15 %; a wrong one is explained and fails nothing
 
 `python kernel.py` runs the public cases, `tritonlab grade track2/tensor-descriptors` all of them.
@@ -84,9 +84,9 @@ def desc_problem(t: torch.Tensor, block: Sequence[int]) -> str | None:
         if stride * size % ALIGNED:
             return (f"dimension {dim} has a stride of {stride * size} bytes, which is no multiple "
                     f"of {ALIGNED}")
-    # DECIDE 1: all of the above is what the copy engine asks for. What follows is on the safe side
+    # DECIDE 1: all of the above is what TMA asks for. What follows is on the safe side
     #           of it, and refuses views that it would take. Which of these three questions are
-    #           about numbers that the engine is given, and which about none?
+    #           about numbers that TMA is given, and which about none?
     if t.shape[-1] * size % ALIGNED:
         return f"a row has {t.shape[-1] * size} bytes, which is no multiple of {ALIGNED}"
     if list(t.stride()) != sorted(t.stride(), reverse=True):
@@ -154,8 +154,8 @@ def matmul_desc(a: torch.Tensor, b_t: torch.Tensor, *, host: bool) -> torch.Tens
     describable("the result", c, [block_m, block_n])
 
     # DECIDE 4: with `host`, the launch gets three descriptors in place of pointers and strides.
-    #           Without, the kernel makes them. It then writes each to memory, before the copy
-    #           engine reads it there: the next line says who provides it. What can both share?
+    #           Without, the kernel makes them. It then writes each to memory, before TMA
+    #           reads it there: the next line says who provides it. What can both share?
     triton.set_allocator(scratch)
     grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
     matmul_kernel[grid](

@@ -141,8 +141,8 @@ def main() -> None:
     if HAS_GPU:
         measure(16_384)
     else:
-        print("   No time is measured here: the interpreter lacks the engine. `tritonlab inspect`")
-        print("   shows whether the compiler uses the one of a GPU that you name.")
+        print("   No time is measured here: the interpreter has no TMA. `tritonlab inspect`")
+        print("   shows whether the code for a GPU that you name uses it.")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How many programs a multiprocessor holds: right already, and planned as if it held a single one.
+"""How many programs an SM holds: right already, and planned as if it held a single one.
 
     occupancy(registers, shared memory, warps, device)  blocks that fit at once, and what runs out
     persistent_grid(device, occupancy, tiles)           programs of a grid of one wave
@@ -6,7 +6,7 @@
 
 Shapes:  x and y are contiguous vectors of float16, bfloat16 or float32; the result is a new one.
 Given:   the limits of five GPUs; planners that never promise too much, and never more than one
-         block for each multiprocessor; a kernel with a program for every 256 elements. The checks
+         block for each SM; a kernel with a program for every 256 elements. The checks
          of arguments are fine, and so is the table.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
          `DECIDE`, each with a question. Write these parts anew as you like.
@@ -31,7 +31,7 @@ import triton.language as tl
 
 WARP = 32  # threads
 REGISTERS_AT_ONCE = 256  # a warp gets a multiple of these
-QUARTERS = 4  # of a multiprocessor, each with a fourth of its registers and warps
+QUARTERS = 4  # of an SM, each with a fourth of its registers and warps
 SHARED_AT_ONCE = 128  # bytes; a block gets a multiple of these
 SYSTEM_SHARED = 1024  # bytes that the system takes for each block, from capability 8.0 on
 MOST_REGISTERS = 255  # of a thread: an instruction has no room for a larger number
@@ -46,13 +46,13 @@ AXPY_WARPS = 4
 PREDICT = {
     # How many threads has a program of 4 warps, with BLOCK_SIZE = 1024?
     "threads": None,
-    # How many warps with 33 registers a thread have room in the registers of a multiprocessor?
+    # How many warps with 33 registers a thread have room in the registers of an SM?
     "warps_33": None,
-    # How many blocks with 98,304 bytes of shared memory fit a multiprocessor, and with 116,000?
+    # How many blocks with 98,304 bytes of shared memory fit an SM, and with 116,000?
     "blocks_98304": None,
     "blocks_116000": None,
     # A product in tiles of 128 x 128 x 32 takes 167 registers a thread, 49,152 bytes and 4 warps.
-    # What share of its warps does a multiprocessor hold, from 0 to 1?
+    # What share of its warps does an SM hold, from 0 to 1?
     "share_167": None,
     # And how many programs has a persistent grid of it, for 10,000 tiles?
     "persistent": None,
@@ -74,7 +74,7 @@ class DeviceLimits:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How many blocks and warps a multiprocessor holds, ``fraction`` of the warps that it could.
+    """How many blocks and warps an SM holds, ``fraction`` of the warps that it could.
 
     ``limiter`` is what runs out first: registers, shared, warps or blocks, or unlaunchable.
     """
@@ -116,7 +116,7 @@ def name_at_hand() -> str:
 
 def occupancy(regs_per_thread: int, smem_bytes: int, num_warps: int,
               dev: DeviceLimits) -> Occupancy:
-    """How many blocks of a kernel one multiprocessor holds at the same time.
+    """How many blocks of a kernel one SM holds at the same time.
 
     Args:
         regs_per_thread: registers of a thread, at least 1; more than 255 cannot be launched.
@@ -156,7 +156,7 @@ def persistent_grid(dev: DeviceLimits, occ: Occupancy, tiles: int) -> int:
         raise ValueError(f"tiles: expected at least 0, got {tiles}")
     if tiles and occ.blocks_per_sm == 0:
         raise ValueError(f"occ: no program fits a multiprocessor, and there are {tiles} tiles")
-    # DECIDE 4: one program for each multiprocessor is on the safe side. How many fit at once?
+    # DECIDE 4: one program for each SM is on the safe side. How many fit at once?
     return min(tiles, dev.num_sms)
 
 
@@ -174,7 +174,7 @@ def axpy_kernel(
 ):
     """out[i] = alpha * x[i] + y[i]. One program owns one tile."""
     # DECIDE 5: with fewer programs than tiles, each owns several. Which, so that programs that run
-    #           together read neighbours?
+    #           together read adjacent tiles?
     tile = tl.program_id(axis=0).to(tl.int64)  # n may pass 2**31
     offs = tile * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n

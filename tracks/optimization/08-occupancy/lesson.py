@@ -22,7 +22,7 @@ def scale_kernel(x_ptr, out_ptr, n, TILE: tl.constexpr):
     """out[i] = 3 * x[i]. A program takes whole tiles in turn with all others."""
     # The program's first tile is the one of its own number. Its next one lies as many tiles further
     # as there are programs: what is in between belongs to the others, at the same time. So
-    # neighbouring programs read neighbouring tiles in every turn.
+    # adjacent programs read adjacent tiles in every turn.
     number = tl.program_id(axis=0)
     programs = tl.num_programs(axis=0)
     turn = number
@@ -70,10 +70,10 @@ def show_waves(at_once: int) -> None:
 
 
 def show_bytes_under_way() -> None:
-    """Print how much of a copy is under way at each occupancy."""
-    print("   A multiprocessor of an H200 has to have 11 to 15 KB of loads under way. A block of 4")
+    """Print how much of a copy is in flight at each occupancy."""
+    print("   An SM of an H200 needs 11 to 15 KB of loads in flight. A block of 4")
     print("   warps whose threads load 8 floats has 4 KB:")
-    print("   blocks   warps of 64   under way   enough")
+    print("   blocks   warps of 64   in flight   enough")
     for blocks in (1, 2, 4, 8, 16):
         kib = 4 * blocks
         enough = "no" if kib < 11 else "maybe" if kib < 15 else "yes"
@@ -89,10 +89,10 @@ def check(n: int) -> None:
 
 
 def measure(n: int) -> None:
-    """Print the bandwidth at each number of programs for a multiprocessor."""
+    """Print the bandwidth at each number of programs for an SM."""
     x = torch.randn(n, device=DEVICE)
     sms = torch.cuda.get_device_properties(x.device).multi_processor_count
-    print(f"   {n:,d} floats on {torch.cuda.get_device_name()}, {sms} multiprocessors")
+    print(f"   {n:,d} floats on {torch.cuda.get_device_name()}, {sms} SMs")
     for each in (1, 2, 3, 4, 6, 8, 12, 16):
         ms = triton.testing.do_bench(lambda p=each * sms: scale(x, p), return_mode="median")
         print(f"   {each:3d} programs each, {4 * each:3d} warps: {8 * n / ms / 1e6:6,.0f} GB/s")
