@@ -32,7 +32,7 @@ import triton.language as tl
 
 BLOCK = 1024  # elements of a program of the first three; pairs of `complex_mul`
 MAX_COEFFICIENTS = 9
-MAX_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
+MAX_COLUMNS = 65_536  # as float32 they fill the registers of one SM, 256 KiB
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 
 DESIGN = {

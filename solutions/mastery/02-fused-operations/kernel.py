@@ -9,14 +9,14 @@ A pass is one walk of a whole tensor from or to memory. Unfused, every step writ
 reads; fused, it stays in registers. Each kernel here is built so that a program can finish what it
 began: it owns elements, rows or tiles of which it has everything that the next step needs.
 
-Only the last one pays for that. A tile of a product needs rows that are normalised, so every
+Only the last one pays for that. A tile of a product needs rows that are normalized, so every
 program that multiplies with a row has to know its statistics: it walks along the row once more.
 
 Inputs: float32, float16 or bfloat16, all of one dtype, any strides. Results are new contiguous
 tensors of that dtype.
 
 Precision: float32 between load and store. Products of 16-bit numbers are summed in float32 by
-tensor cores, for which `layer_norm_linear` rounds the normalised rows to 16 bits; products of
+tensor cores, for which `layer_norm_linear` rounds the normalized rows to 16 bits; products of
 float32 are in full, without TF32. A variance is a sum of squared differences, put together from
 blocks, and never E[x^2] - E[x]^2. NaN stays NaN through all activations.
 
@@ -35,16 +35,16 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 BLOCK = 2048  # bytes of a tensor that a program of `fused_add_relu_mul` reads: 16 for each thread
 BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64  # tiles of products of 16-bit numbers
-LARGE = 512  # rows and columns from which on Hopper's copy engine moves the tiles of a product
+LARGE = 512  # rows and columns from which on Hopper's TMA moves the tiles of a product
 LONG_SUMS = 2048  # inputs from which on wider tiles pay, of which only one fits at a time: a long
 # sum takes so much longer than an epilogue that nothing has to hide it
-MAX_COLUMNS = 65_536  # of `layer_norm_gelu`: as float32 they fill a multiprocessor's registers
+MAX_COLUMNS = 65_536  # of `layer_norm_gelu`: as float32 they fill the registers of an SM
 MAX_INPUTS = 8_192  # of `layer_norm_linear`
 MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
-# Programs that `layer_norm_linear` starts for each row of tiles: two for each multiprocessor.
+# Programs that `layer_norm_linear` starts for each row of tiles: two for each SM.
 SHARES = "min(cdiv(N, BLOCK_N), max(1, 2 * MULTIPROCESSORS // cdiv(M, BLOCK_M)))"
 
 DESIGN = {
@@ -284,7 +284,7 @@ def linear_bias_act(
 
 
 def is_described(x: torch.Tensor) -> bool:
-    """Whether the copy engine takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    """Whether TMA takes x: no gaps within rows, all else at multiples of 16 bytes."""
     return x.numel() > 0 and x.stride(1) == 1 and x.data_ptr() % 16 == 0 and (
         x.stride(0) > 0 and x.stride(0) * x.element_size() % 16 == 0)
 
@@ -341,7 +341,7 @@ def layer_norm_gelu_kernel(
 def layer_norm_gelu(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5
 ) -> torch.Tensor:
-    """gelu of the normalised rows of ``x`` (R, C), for weight and bias (C,); GELU with erf.
+    """gelu of the normalized rows of ``x`` (R, C), for weight and bias (C,); GELU with erf.
 
     Raises:
         TypeError: an argument is no tensor or not of a supported dtype, the dtypes differ, or eps
@@ -412,7 +412,7 @@ def layer_norm_linear_kernel(
         offs_n = tl.cast(pid_n, tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
         in_n = offs_n < N
 
-        # Second sweep: rows are normalised on their way to the tensor cores.
+        # Second sweep: rows are normalized on their way to the tensor cores.
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         x_ptrs = x_start
         w_ptrs = w_ptr + offs_k[:, None] * stride_wk + offs_n[None, :] * stride_wn
@@ -452,11 +452,11 @@ def layer_norm_linear(
     if out.numel() == 0:
         return out
 
-    # Twice the warps of a product alone: normalised rows take registers beside the sums, and with 4
+    # Twice the warps of a product alone: normalized rows take registers beside the sums, and with 4
     # warps a thread spills 456 bytes.
     block_m, block_n, block_k, _ = tile_of(x.dtype)
     panels, tiles = triton.cdiv(M, block_m), triton.cdiv(N, block_n)
-    # Two programs share a multiprocessor. As many as fit at a time, and no more: each further one
+    # Two programs share an SM. As many as fit at a time, and no more: each further one
     # would compute statistics that another one has.
     shares = min(tiles, max(1, 2 * multiprocessors(x) // panels))
     layer_norm_linear_kernel[(panels, shares)](
@@ -571,7 +571,7 @@ def check_rows(
     x: torch.Tensor, weight_name: str, weight: torch.Tensor, bias_name: str, bias: torch.Tensor,
     eps: float, most: int,
 ) -> None:
-    """Refuse what cannot be normalised: x (R, C), two vectors (C,), eps above 0."""
+    """Refuse what cannot be normalized: x (R, C), two vectors (C,), eps above 0."""
     check_tensor("x", x, 2)
     if not 1 <= x.shape[1] <= most:
         raise ValueError(f"x: expected 1 to {most} columns, got {x.shape[1]}")

@@ -34,7 +34,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 MAX_WIDTH = 128  # numbers of a query: with 256, a tile's results would fill the registers
-LONG = 512  # queries, from which on the copy engine moves tiles of 16-bit numbers
+LONG = 512  # queries, from which on TMA moves tiles of 16-bit numbers
 QUERIES, KEYS = 64, 128  # of a tile, where there are many
 
 LOG2_E = math.log2(math.e)
@@ -136,8 +136,8 @@ def attention_kernel(
     MASKS: tl.constexpr,                         # whether some tile needs a mask
 ):
     """out[m] = softmax(scale q[m] k.T) v, of one head. One program owns BLOCK_M queries of it."""
-    # Tiles of a head are neighbours and share its keys in L2. Of causal ones the last sees most
-    # keys: it begins first, so that at the end no multiprocessor is left alone with a long one.
+    # Tiles of a head are adjacent and share its keys in L2. Of causal ones the last sees most
+    # keys: it begins first, so that at the end no SM is left alone with a long one.
     tiles = tl.cdiv(n_queries, BLOCK_M)
     pid = tl.program_id(axis=0)
     pid_m = pid % tiles
@@ -201,7 +201,7 @@ def attention_kernel(
 
 
 def is_described(x: torch.Tensor) -> bool:
-    """Whether the copy engine takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    """Whether TMA takes x: no gaps within rows, all else at multiples of 16 bytes."""
     *strides, step = x.stride()
     return step == 1 and x.data_ptr() % 16 == 0 and all(
         stride > 0 and stride * x.element_size() % 16 == 0 for stride in strides)

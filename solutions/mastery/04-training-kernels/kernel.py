@@ -241,7 +241,7 @@ class LayerNormFunction(torch.autograd.Function):
 def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5
 ) -> torch.Tensor:
-    """Normalise x (..., C) over its last dimension, then scale and shift by column. Differentiable.
+    """Normalize x (..., C) over its last dimension, then scale and shift by column. Differentiable.
 
     Args:
         x: float32, float16 or bfloat16, with 1 <= C <= 16,384; any strides.
@@ -266,7 +266,7 @@ class TritonLayerNorm(torch.nn.Module):
         self, normalized_shape: int, eps: float = 1e-5, *,
         device: torch.device | str | None = None, dtype: torch.dtype | None = None,
     ) -> None:
-        """A weight of ones and a bias of zeros, for the last dimension of what is normalised.
+        """A weight of ones and a bias of zeros, for the last dimension of what is normalized.
 
         Raises:
             TypeError: ``normalized_shape`` is no int.
@@ -368,8 +368,8 @@ def as_rows(x: torch.Tensor) -> torch.Tensor:
 def resident(x: torch.Tensor, block_size: int) -> int:
     """How many backward programs of this width a GPU has room for at the same time.
 
-    For each number of a row, the threads of a program need about eight registers, and a
-    multiprocessor has 65,536.
+    For each number of a row, the threads of a program need about eight registers, and an
+    SM has 65,536.
     """
     each = max(1, min(16, 8192 // block_size))
     if x.is_cuda:

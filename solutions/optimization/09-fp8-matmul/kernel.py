@@ -5,12 +5,12 @@
     format_report     : how long a product takes in five formats, and how far off it is
 
 Float8 here is e4m3: a sign, 4 bits of exponent, 3 of mantissa. It has no infinities, its largest
-number is 448, its smallest 2**-9, and two neighbours differ by an eighth to a sixteenth. So a
+number is 448, its smallest 2**-9, and two adjacent numbers differ by an eighth to a sixteenth. So a
 tensor is divided by a scale before, which takes its largest number to 448, and a product is
 multiplied by the scales of both operands behind. One scale may serve a whole tensor, or one each
 of its rows.
 
-Cost: quantising reads x twice and writes a byte for each element. The product reads
+Cost: quantizing reads x twice and writes a byte for each element. The product reads
 (M + N) * K bytes at least, for 2 * M * N * K operations, and stores its result once.
 
 Precision: products of float8 are exact in float32. Tensor cores of Hopper keep fewer than 24 bits
@@ -36,7 +36,7 @@ LARGEST = 448.0  # of float8 e4m3: 1.75 * 2**8
 QUANTISED = (torch.float16, torch.bfloat16, torch.float32)
 RESULTS = (torch.float16, torch.bfloat16, torch.float32)
 LEAST_CAPABILITY = (8, 9)  # of GPUs whose tensor cores multiply float8
-LARGE = 512  # rows and columns from which on the copy engine moves the tiles of a product
+LARGE = 512  # rows and columns from which on TMA moves the tiles of a product
 
 PREDICT = {
     "scale": 896 / LARGEST,
@@ -49,7 +49,7 @@ PREDICT = {
 
 
 # ---------------------------------------------------------------------------------------------
-# Quantising
+# Quantizing
 
 
 @triton.jit
@@ -213,7 +213,7 @@ def matmul_fp8(
     c = torch.empty((M, N), dtype=out_dtype, device=a_q.device)
     if c.numel() == 0:
         return c
-    # Of 4 warps each, two programs fit on a multiprocessor: while one adds up what left its tensor
+    # Of 4 warps each, two programs fit on an SM: while one adds up what left its tensor
     # cores, the other multiplies. Addresses of threads would take the registers for that.
     described = min(M, N) >= LARGE and all(map(is_described, (a_q, b_q_t)))
     block_m, block_n, block_k = 128, 128, 128
@@ -232,7 +232,7 @@ def matmul_fp8(
 
 
 def is_described(x: torch.Tensor) -> bool:
-    """Whether the copy engine takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    """Whether TMA takes x: no gaps within rows, all else at multiples of 16 bytes."""
     return x.numel() > 0 and x.stride(1) == 1 and x.data_ptr() % 16 == 0 and (
         x.stride(0) > 0 and x.stride(0) * x.element_size() % 16 == 0)
 
@@ -290,7 +290,7 @@ def in_16_bits(a: torch.Tensor, b_t: torch.Tensor) -> Callable[[], torch.Tensor]
 
 
 def in_8_bits(a: torch.Tensor, b_t: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """The product of two quantised matrices; to quantise them is no part of it."""
+    """The product of two quantized matrices; to quantize them is no part of it."""
     a_q, scale_a = quantize_fp8(a, per_row=True)
     b_q_t, scale_b = quantize_fp8(b_t, per_row=True)
     return lambda: matmul_fp8(a_q, b_q_t, scale_a, scale_b)

@@ -43,9 +43,9 @@ def huber_kernel(x_ptr, y_ptr, out_ptr, n, delta, BLOCK: tl.constexpr):
     y = tl.load(y_ptr + offs, mask=mask).to(tl.float32)
     r = tl.abs(x - y)
 
-    # Both branches are computed in every lane and one is taken: that costs operations, and there
-    # are enough of these. `where` does not protect from what the other branch does: the square of
-    # a large r overflows to infinity, harmlessly, because nothing is done with it.
+    # Both branches are computed for every element and one is selected: that costs FLOPs, of which a
+    # memory-bound kernel has enough. `where` does not skip the other branch: the square of a large
+    # r overflows to infinity, harmlessly, because the result is discarded.
     inner = 0.5 * r * r
     outer = delta * (r - 0.5 * delta)
     loss = tl.where(r <= delta, inner, outer)

@@ -8,7 +8,7 @@
 
 Shapes:  x of the first has any shape, and its bias that shape or one number for each column. In the
          others x is a matrix, (M, K) or (R, C), w is (N, K) as for `F.linear`, b is (N,) or None,
-         and what is normalised are rows. Float32, float16 or bfloat16, all alike; any strides.
+         and what is normalized are rows. Float32, float16 or bfloat16, all alike; any strides.
          Results are new contiguous tensors of that dtype.
 Given:   the signatures and what they promise.
 Missing: everything else: kernels, grids, checks of arguments, and `DESIGN`.
@@ -80,7 +80,7 @@ def linear_bias_act(
 def layer_norm_gelu(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5
 ) -> torch.Tensor:
-    """gelu of the normalised rows of ``x`` (R, C), for weight and bias (C,); GELU with erf.
+    """gelu of the normalized rows of ``x`` (R, C), for weight and bias (C,); GELU with erf.
 
     Raises:
         TypeError: an argument is no tensor or not of a supported dtype, the dtypes differ, or eps

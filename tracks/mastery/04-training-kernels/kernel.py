@@ -71,7 +71,7 @@ class LayerNormFunction(torch.autograd.Function):
 def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5
 ) -> torch.Tensor:
-    """Normalise x (..., C) over its last dimension, then scale and shift by column. Differentiable.
+    """Normalize x (..., C) over its last dimension, then scale and shift by column. Differentiable.
 
     Args:
         x: float32, float16 or bfloat16, with 1 <= C <= 16,384; any strides.
@@ -95,7 +95,7 @@ class TritonLayerNorm(torch.nn.Module):
         self, normalized_shape: int, eps: float = 1e-5, *,
         device: torch.device | str | None = None, dtype: torch.dtype | None = None,
     ) -> None:
-        """A weight of ones and a bias of zeros, for the last dimension of what is normalised."""
+        """A weight of ones and a bias of zeros, for the last dimension of what is normalized."""
         ...
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

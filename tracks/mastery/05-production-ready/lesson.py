@@ -144,7 +144,7 @@ def test_edge_special_values(clamp: Clamp) -> None:
 
 
 def test_property_twice_is_once(clamp: Clamp) -> None:
-    """A law that holds for any input, exactly: what lies in the range stays as it is."""
+    """A property that holds for any input, exactly: what lies in the range stays as it is."""
     once = clamp(normal(2_000), -0.5, 0.5)
     assert torch.equal(clamp(once, -0.5, 0.5), once)
 

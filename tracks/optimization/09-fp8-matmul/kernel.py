@@ -10,11 +10,11 @@ Given:   kernels that compute the right numbers, checks of arguments, and at the
          what a GPU is asked: `capability`, `the_gpu` and `time_ms`. Keep these three.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
          `DECIDE`, each with a question. Write these parts anew as you like.
-           quantising     DECIDE 1 and 2       the product  DECIDE 3, 4 and 5
+           quantizing     DECIDE 1 and 2       the product  DECIDE 3, 4 and 5
            formats        DECIDE 6
 Judged:  values  both formulas; arguments and GPUs that do not fit are refused; this holds from the
                  start
-         cost    bytes and launches of quantising; compiled for an H100 and an RTX 4090, the product
+         cost    bytes and launches of quantizing; compiled for an H100 and an RTX 4090, the product
                  of float8 runs on tensor cores as float8; with a GPU, its speed
          numbers in `PREDICT` exactly, bytes within 15 %; a wrong one is explained and fails nothing
 
@@ -41,7 +41,7 @@ LEAST_CAPABILITY = (8, 9)  # of GPUs whose tensor cores multiply float8
 PREDICT = {
     # The largest number of a tensor is 896. What is its scale?
     "scale": None,
-    # How far apart are two neighbours among the numbers of e4m3 near 400?
+    # How far apart are two adjacent numbers of e4m3 near 400?
     "step_near_400": None,
     # How many bytes do both operands of a product of 8192 x 8192 x 8192 have in float8?
     "operand_bytes": None,
@@ -57,7 +57,7 @@ PREDICT = {
 
 
 # ---------------------------------------------------------------------------------------------
-# Quantising
+# Quantizing
 
 
 @triton.jit

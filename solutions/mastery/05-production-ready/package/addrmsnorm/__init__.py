@@ -1,4 +1,4 @@
-"""Residual addition and RMS normalisation in one kernel: the step between two transformer layers.
+"""Residual addition and RMS normalization in one kernel: the step between two transformer layers.
 
 What this file exports is the public interface; its changes decide the next version number.
 """

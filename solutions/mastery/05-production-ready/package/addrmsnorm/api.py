@@ -63,14 +63,14 @@ def add_rms_norm(
     *,
     config: Config | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Add a residual and normalise each row by its root mean square.
+    """Add a residual and normalize each row by its root mean square.
 
     s = x + residual, rounded to the dtype, and y = s * rsqrt(mean(s ** 2) + eps) * weight over the
     last dimension, with float32 statistics of the rounded s.
 
     Args:
         x: (..., C) in float32, float16 or bfloat16, on any device, with any strides. Where the
-            columns of a row are not neighbours in memory, a copy is made first.
+            columns of a row are not contiguous, a copy is made first.
         residual: of x's shape, dtype and device.
         weight: (C,) of x's dtype and device.
         eps: a positive number that is added to the mean square.
@@ -125,7 +125,7 @@ def add_rms_norm(
 
 
 def _rows(tensor: torch.Tensor, n_cols: int) -> torch.Tensor:
-    """The tensor as a matrix whose columns are neighbours: a view where there is one."""
+    """The tensor as a matrix whose columns are contiguous: a view where there is one."""
     rows = tensor.reshape(-1, n_cols)
     return rows if rows.stride(1) == 1 else rows.contiguous()
 

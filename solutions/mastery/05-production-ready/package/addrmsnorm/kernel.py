@@ -1,4 +1,4 @@
-"""The kernel: one program adds and normalises one row, and reads it once."""
+"""The kernel: one program adds and normalizes one row, and reads it once."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ def add_rms_norm_kernel(
     stride_x, stride_residual,    # elements from one row to the next
     n_cols,
     eps,
-    BLOCK_SIZE: tl.constexpr,     # lanes per program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,     # elements per program, a power of two >= n_cols
 ):
-    """Residual addition and RMS normalisation of one row.
+    """Residual addition and RMS normalization of one row.
 
     Computes:
         s[m, :] = x[m, :] + residual[m, :], rounded to the tensors' dtype
@@ -26,13 +26,13 @@ def add_rms_norm_kernel(
         x_ptr: the layer's output, n_rows x n_cols.
         residual_ptr: what is added to it, of the same size and dtype.
         weight_ptr: one factor for each column.
-        y_ptr: where the normalised rows go.
+        y_ptr: where the normalized rows go.
         s_ptr: where the sums go, which are the residual of the next layer.
         stride_x: elements from one row of x to the next.
         stride_residual: elements from one row of the residual to the next.
         n_cols: columns of a row.
         eps: is added to the mean square, so that a row of zeros stays zero.
-        BLOCK_SIZE: lanes of the block that holds a row.
+        BLOCK_SIZE: elements of the block that holds a row.
 
     Notes:
         The statistics are float32, of the sum as it is stored: whoever reads s later finds the
@@ -48,7 +48,7 @@ def add_rms_norm_kernel(
     weight = tl.load(weight_ptr + cols, mask=mask, other=0.0).to(tl.float32)
 
     s = (x + residual.to(tl.float32)).to(s_ptr.dtype.element_ty)
-    rounded = s.to(tl.float32)  # padding lanes are 0 and add nothing to the sum of squares
+    rounded = s.to(tl.float32)  # padding elements are 0 and add nothing to the sum of squares
     mean_square = tl.sum(rounded * rounded, axis=0) / n_cols
     y = rounded * tl.rsqrt(mean_square + eps) * weight
 

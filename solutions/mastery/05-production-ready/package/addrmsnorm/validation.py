@@ -9,7 +9,7 @@ import torch
 
 from addrmsnorm.errors import InputTypeError, InputValidationError
 
-MOST_COLUMNS = 65_536  # as float32 they fill the registers of one multiprocessor, 256 KiB
+MOST_COLUMNS = 65_536  # as float32 they fill the registers of one SM, 256 KiB
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 
 

@@ -40,7 +40,7 @@ def least_bytes(rows: int, columns: int, itemsize: int) -> int:
 
 
 def unfused_bytes(rows: int, columns: int, itemsize: int) -> int:
-    """The addition reads two and writes one, the normalisation reads one and writes one."""
+    """The addition reads two and writes one, the normalization reads one and writes one."""
     return (5 * rows * columns + columns) * itemsize
 
 

@@ -288,7 +288,7 @@ def test_check_outputs_tells_of_results_that_are_not_finite():
 
 
 # ---------------------------------------------------------------------------------------------
-# Property: laws that hold for any input. Each is exact, so no tolerance hides anything. That
+# Property: what holds for any input. Each is exact, so no tolerance hides anything. That
 # addition is associative is not among them: it is not, for floats.
 
 

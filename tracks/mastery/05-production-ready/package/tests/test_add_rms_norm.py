@@ -18,7 +18,7 @@ if not torch.cuda.is_available():
 
 # Edge: where inputs end
 
-# Property: laws that hold for any input
+# Property: what holds for any input
 
 # Regression: mistakes that were made once
 
