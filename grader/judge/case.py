@@ -21,7 +21,7 @@ from grader.processes.replies import Run, Stopped, unusable
 from grader.processes.time_limit import OutOfTime
 from grader.recording.arena import SparseTensor
 from grader.recording.model import MAX_SAMPLED_PROGRAMS
-from grader.report import SPARED, CaseResult, Finding, Kind, Skip, Verdict
+from grader.report import AFTER_FAILURE, SPARED, CaseResult, Finding, Kind, Skip, Verdict
 from grader.sandbox import SandboxBroken, cancellation
 from grader.suite import Case, Property
 from grader.suite.sizes import Drawn, words
@@ -97,8 +97,8 @@ def _judge(case: Case, ctx: Context) -> CaseResult:
     if case.sizes is not None:
         return _judge_sizes(case, ctx)
     if ctx.spares_work and (oversized.is_measured(case) or (case.call and case.call.trees)):
-        return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=SPARED,
-                          skipped=Skip.FAILED)
+        why = AFTER_FAILURE if ctx.effort == "early" else SPARED
+        return CaseResult(case.name, case.kind, Verdict.SKIPPED, reason=why, skipped=Skip.FAILED)
     if case.reading is not None:
         return result_of(case, wrong_text(case.reading, ctx.submitted.texts))
     if case.call is not None:

@@ -23,7 +23,7 @@ from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
 from grader.processes.sandbox import GradingSandbox
-from grader.report import SPARED, CaseResult, Kind, Report, Skip, Verdict, versions
+from grader.report import AFTER_FAILURE, CaseResult, Kind, Report, Skip, Verdict, versions
 from grader.sandbox import Sandbox, SandboxBroken, cancellation
 from grader.submission import source
 from grader.suite import Case, Suite, case_selection
@@ -147,7 +147,7 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
             left = deque(case for case in left if case.name in telling)
             ctx = ctx.look_ahead(left)
     if ctx.gate.used and ctx.spares_work and ctx.effort == "early":
-        yield CaseResult(ctx.gate.name, Kind.CORRECTNESS, Verdict.SKIPPED, reason=SPARED,
+        yield CaseResult(ctx.gate.name, Kind.CORRECTNESS, Verdict.SKIPPED, reason=AFTER_FAILURE,
                          skipped=Skip.FAILED)
     if ctx.gate.used and not ctx.spares_work:
         ctx.tell(ctx.gate.name)
