@@ -192,7 +192,7 @@ def test_the_answers_come_after_a_pass(run, judge):
 
 def test_the_answers_come_after_the_solution_was_shown_too(run):
     run("start", "softmax")
-    run("solution", "--yes")
+    run("solution", "--give-up")
 
     assert "Because a row" in run("read", "softmax", "--answers").out
 

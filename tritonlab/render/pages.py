@@ -19,8 +19,8 @@ from tritonlab.course.course import Module
 from tritonlab.progress.certificate import Certificate
 from tritonlab.progress.progress_report import Overview
 from tritonlab.render import bench_text, certificate_text, inspect_text, progress
-from tritonlab.render.lesson_text import displayed
 from tritonlab.render import quantities as q
+from tritonlab.render.lesson_text import displayed
 from tritonlab.verify import certificate_reader
 
 # The functions that draw import `charts` themselves: it loads matplotlib.
