@@ -68,7 +68,7 @@ def read(
         "--pager/--no-pager", help="A screen at a time, where there is a terminal.")] = True,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The lesson of a module, or of `grading`; --plain prints its Markdown as it is."""
+    """The lesson of a module, or the page `grading`."""
     from tritonlab.render import lesson as view
 
     the_course = course.load()
