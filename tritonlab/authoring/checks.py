@@ -68,9 +68,9 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
 
 
 def _section(readme: str, heading: str) -> str:
-    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", readme,
-                      re.DOTALL | re.MULTILINE)
-    return found[1] if found else ""
+    section = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", readme,
+                        re.DOTALL | re.MULTILINE)
+    return section[1] if section else ""
 
 
 def short_on_grading(material: Material) -> Iterator[str]:
