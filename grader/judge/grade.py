@@ -137,6 +137,8 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
                 not ctx.values_first or oversized.waits_for_code(case)):
             compiles = True
             ctx.begin_code()
+            if gpu_verdicts is not None:
+                ctx.session().wake_gpu()
         results.append(verdict(case, ctx))
         if case.name not in ctx.forecasts:
             yield results[-1]  # otherwise reported after GPU timing

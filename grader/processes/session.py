@@ -329,6 +329,12 @@ class Session(AbstractContextManager["Session"]):
         return _begun(lambda: self.processes.ask("compiler", request, [], COMPILE_S, task,
                                                  alike=form(recording)), read)
 
+    def wake_gpu(self) -> None:
+        """Begins to start CUDA in the GPU process, which takes seconds; ``look`` then reports."""
+        with suppress(Stopped):
+            self.processes.ask("gpu", {"op": "look"}, [], client.LOOK_S, "starting CUDA",
+                               at_once=True)
+
     def look(self) -> Gpu:
         """Describes the GPU of this machine."""
         return client.look(self._ask_gpu)

@@ -1087,7 +1087,7 @@ def test_a_lesson_in_the_c_locale_is_ascii():
     shown = subprocess.run([sys.executable, "-m", "tritonlab", "read", "softmax"],
                            env={**os.environ, "LC_ALL": "C"}, capture_output=True)
 
-    assert (shown.returncode, shown.stdout.isascii(), b"\n * Give" in shown.stdout) == (
+    assert (shown.returncode, shown.stdout.isascii(), b"\n * Assign" in shown.stdout) == (
         0, True, True)
 
 

@@ -77,6 +77,16 @@ def test_cases_run_on_both_poisons_and_are_timed_on_inputs_that_differ(gpu, on_g
     assert not torch.equal(first, second)
 
 
+def test_cuda_starts_while_values_are_judged_once_a_case_has_passed(gpu, on_gpu):
+    used = gpu()
+
+    on_gpu(WIDE.replace("x * 2", "x * 3"))
+    after_a_failure = used.woken
+    on_gpu()
+
+    assert (after_a_failure, used.woken) == (0, 1)
+
+
 def test_without_a_gpu_all_stays_as_it_is(gpu, graded):  # noqa: F811
     gpu()
 

@@ -36,12 +36,16 @@ class Simulated:
     change: Callable[[torch.Tensor, int], torch.Tensor] = lambda result, run: result
     stops: Finding | None = None  # instead of any run
     missing: str = ""  # why it does not answer at all
+    woken: int = 0  # before it is looked at
     runs: int = 0
     timed: int = 0
     configurations: int = 0  # of the last call that was timed
     windows: int = 0
     poisons: list[int] = field(default_factory=list)  # of all runs
     sets: Sequence[Sequence[Any]] = ()  # of inputs, of the last call that was timed
+
+    def wake(self, session: Session) -> None:
+        self.woken += 1
 
     def look(self, session: Session) -> Gpu:
         if self.missing:
@@ -76,8 +80,8 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: Simulated) -> Simulated:
     """Put it where this machine's own would be."""
     monkeypatch.setattr(detect, "names", lambda: (H200.name,))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    for name, answer in (("look", gpu.look), ("run_on_gpu", gpu.run), ("measure", gpu.measure),
-                         ("ceilings", lambda session: CEILINGS)):
+    for name, answer in (("wake_gpu", gpu.wake), ("look", gpu.look), ("run_on_gpu", gpu.run),
+                         ("measure", gpu.measure), ("ceilings", lambda session: CEILINGS)):
         monkeypatch.setattr(Session, name, _method(answer), raising=False)
     return gpu
 
