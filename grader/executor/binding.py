@@ -13,6 +13,7 @@ from grader.finding import fault
 from grader.recording.model import Argument, Descriptor, Launch, MalformedRecording, View, views_of
 from grader.report import Finding, Refusal
 
+_DTYPES = {dtype.name: dtype for dtype in TRITON.values()} | TRITON
 Kernels = Mapping[str, Any]  # each a kernel, or the finding that says why it cannot be used
 
 
@@ -95,7 +96,6 @@ def _named(fields: tuple[str, ...]) -> Any:
 
 def _dtype(name: str) -> Any:
     """A type by torch's name or by Triton's own, such as ``float16`` or ``fp16``."""
-    dtypes = {dtype.name: dtype for dtype in TRITON.values()} | TRITON
-    if name not in dtypes:
+    if name not in _DTYPES:
         raise MalformedRecording(f"there is no dtype {name!r:.40}")
-    return dtypes[name]
+    return _DTYPES[name]

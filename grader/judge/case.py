@@ -66,8 +66,8 @@ def verdict(case: Case, ctx: Context) -> CaseResult:
     ctx.patience.check()
     try:
         result = _too_late(case, ctx) if ctx.patience.over else _judge(case, ctx)
-    except OutOfTime:
-        ctx.patience.check()
+    except OutOfTime:  # although some may be left: a wait for a CPU is known only afterwards
+        ctx.patience.end()
         result = _too_late(case, ctx)
     except Stopped as stop:
         ctx.patience.count(stop, ctx.session(case).processes.lost_s)
@@ -237,8 +237,6 @@ def _findings_at(case: Case, sizes: Sequence[Drawn],
             else:
                 call = ctx.record(sized)
                 yield size, call.findings or check_run(call, ctx.replay(call), ctx)
-        except OutOfTime:
-            raise
         except Stopped as stop:
             if stop.final:
                 raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -81,6 +80,9 @@ class Gate:
                     compiled = self._session.begin_compile(one.recording, self.target)
                 except Stopped as stop:
                     self._stopped = stop.finding
+                except OutOfTime:
+                    self._is_late = True
+                    return
                 else:
                     self._begun[number] = one._replace(compiled=compiled)
 
@@ -178,11 +180,8 @@ class Gate:
         """
         too_large: list[tuple[int, Finding]] = []
         fits = False
-        with suppress(OutOfTime):
-            self.begin()
+        self.begin()
         for done, (number, begun) in enumerate(self._largest_first()):
-            if begun.compiled is None and self._stopped is None:
-                self._is_late = True
             if self._stopped is not None or begun.compiled is None:
                 return
             kernels = dict.fromkeys(f"`{launch.kernel}`" for launch in begun.recording.launches)

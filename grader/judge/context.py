@@ -232,8 +232,8 @@ class Context:
                 if recording is not None and recording.launches:
                     target = targets.find(case.limits.target) if case.limits and \
                         case.limits.target else self.gate.target
-                    self.session(case).begin_code(recording, target,
-                                                  timed=oversized.is_measured(case))
+                    self.session(case).begin_compile(recording, target, whole=True,
+                                                     timed=oversized.is_measured(case))
         if len(os.sched_getaffinity(0)) > 2:
             self.gate.begin()
 

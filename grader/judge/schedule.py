@@ -90,8 +90,12 @@ class Patience:
     def check(self) -> None:
         """Ends a grade that has taken its time."""
         if not self.over and self._time_limit.left_s() <= 0:
-            self.skip = Skip.TIME
-            self.over = f"not run: the grade had taken its {self._time_limit.limit_s:.0f} s"
+            self.end()
+
+    def end(self) -> None:
+        """Ends a grade whose time did not suffice for what it had begun."""
+        self.skip = Skip.TIME
+        self.over = f"not run: the grade had taken its {self._time_limit.limit_s:.0f} s"
 
     def count(self, stop: Stopped, lost_s: float) -> None:
         """Ends a grade whose file cannot be used, or whose runs end abnormally for too long."""

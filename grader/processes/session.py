@@ -226,12 +226,13 @@ class Session(AbstractContextManager["Session"]):
         return _begun(begin, lambda reply: replies.run_of(reply, results))
 
     def begin_compile(self, recording: Recording, target: Target, *,
-                      whole: bool = False) -> Later[replies.Compiled]:
+                      whole: bool = False, timed: bool = False) -> Later[replies.Compiled]:
         """Begins to compile the recorded launches.
 
         Args:
             target: the GPU that they are compiled for.
             whole: give a binary for each launch; otherwise some may be read by the front end only.
+            timed: what is compiled is disassembled as well, since its time is asked for later.
         """
         kept = [self._kept.read(launch, target, whole=whole) for launch in recording.launches]
         answers_left = iter(kept)
@@ -242,6 +243,9 @@ class Session(AbstractContextManager["Session"]):
             return lambda: replies.compiled_of(kept, recording)
         reply = self._begin_compiler("compile", missing, target, "compiling a kernel",
                                      lambda reply: reply, whole=whole)
+        if timed:
+            self._begin_compiler("disassemble", recording, target, "listing a kernel",
+                                 lambda reply: reply)
 
         def waited() -> replies.Compiled:
             try:
@@ -260,18 +264,6 @@ class Session(AbstractContextManager["Session"]):
                 [next(rest) if one is None else one for one in kept], recording)
 
         return waited
-
-    def begin_code(self, recording: Recording, target: Target, *, timed: bool) -> None:
-        """Begins to compile the launches whole and, where they are ``timed``, to disassemble them.
-
-        What is kept already is not begun; who needs it asks for it as always.
-        """
-        is_kept = all(self._kept.read(launch, target, whole=True) is not None
-                      for launch in recording.launches)
-        self.begin_compile(recording, target, whole=True)
-        if timed and not is_kept:
-            self._begin_compiler("disassemble", recording, target, "listing a kernel",
-                                 lambda reply: reply)
 
     def variants(self, recordings: Sequence[Recording], target: Target) -> list[replies.Variant]:
         """Returns the variant of its kernel that Triton would compile for each launch."""

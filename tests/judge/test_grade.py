@@ -341,6 +341,24 @@ def test_a_run_that_the_end_of_the_grade_cuts_short_is_not_called_endless(graded
     assert report.verdict is Verdict.INCONCLUSIVE
 
 
+def test_a_case_that_ran_out_of_time_never_counts_as_a_pass(graded, monkeypatch):
+    calls = itertools.count()
+
+    def late(limit: TimeLimit, seconds: float) -> float:
+        if seconds == session.CALL_S and next(calls) >= 3:
+            raise OutOfTime  # after a wait for a CPU, which gives the limit some seconds more
+        return seconds
+
+    monkeypatch.setattr(TimeLimit, "bound", late)
+
+    report = graded(RIGHT, effort="early")
+
+    assert report.results[0].verdict is Verdict.PASSED
+    assert report.verdict is Verdict.INCONCLUSIVE
+    assert all("had taken its" in r.reason for r in report.results if r.skipped is Skip.TIME)
+    assert Skip.ENDED not in {r.skipped for r in report.results}
+
+
 def test_launches_that_are_compiled_too_late_leave_a_right_file_undecided(graded, monkeypatch):
     def late(limit: TimeLimit, seconds: float) -> float:
         if seconds == session.COMPILE_S:
@@ -353,7 +371,7 @@ def test_launches_that_are_compiled_too_late_leave_a_right_file_undecided(graded
     report = graded(RIGHT, effort="early")
 
     assert [r.name for r in report.results if r.skipped is Skip.TIME] == [
-        r.name for r in report.results if r.name.startswith("every launch")]
+        r.name for r in report.results if r.clocked or r.name.startswith("every launch")]
     assert report.verdict is Verdict.INCONCLUSIVE
 
 
