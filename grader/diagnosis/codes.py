@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from grader.diagnosis import messages
+from grader.diagnosis.solution_contrast import Cause
 from grader.diagnosis.todo_pointers import agrees, places_of
 from grader.finding import Sign
 from grader.report import Finding
@@ -145,7 +146,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
             failed: frozenset[str] = frozenset(),
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
             file: str = "", text: str = "", entry: str = "",
-            roots: Collection[str] = (), answered: bool = False) -> Finding:
+            roots: Collection[str] = (), answered: bool = False,
+            causes: Sequence[Cause] = (), solution: str = "") -> Finding:
     """Fill in what a finding usually means, where to look and the next step.
 
     What is not written yet, or shows on a GPU alone, is no known mistake.
@@ -163,23 +165,39 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         entry: the function that the failing case calls.
         roots: the learner's functions that it calls, by way of the suite's code too.
         answered: it is about what host code answers.
+        causes: the statements that decide the failure; a known mistake of other places is none of
+            these, and the finding names their lines instead of the one where it was seen.
+        solution: the text that the causes were found by.
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (messages.NOT_WRITTEN, messages.ONLY_HERE) else mutants
     agreeing = [mutant for mutant in mutants if mutant.sign] if closer else mutants
-    agreeing = [mutant for mutant in agreeing if agrees(mutant, finding, todos, text)]
+    agreeing = [mutant for mutant in agreeing if (
+        any(cause.may_be(mutant, solution) for cause in causes) if causes else
+        agrees(mutant, finding, todos, text))]
     likely = known_mistake(finding, agreeing, failed, passed)
     usual = _OF_ANSWERS if answered and finding.code in _OF_ANSWERS else MEANINGS
+    kind = causes[0].kind if causes else ""
     means = likely.meaning if likely else (
-        finding.means or closer or _of_mask(finding, text) or usual[finding.code])
+        finding.means or (messages.mistake(kind) if kind else "") or closer
+        or _of_mask(finding, text) or (messages.mistake("") if causes else usual[finding.code]))
+    seen_at = finding.line
+    if causes:
+        finding = replace(finding, line=causes[0].line)
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and finding.has(mutant.sign)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
     numbers, further = (finding.todos, ()) if finding.todos else \
         places_of(finding, todos, text, entry, likely, possible, signed, roots)
+    if causes:
+        own = tuple(dict.fromkeys(cause.todo for cause in causes if cause.todo))
+        numbers, further = (*own, *(n for n in likely.todos if n not in own)) if likely else own, ()
     return replace(
         finding.within("sentence"), means=means, todos=(*numbers, *further),
-        where=messages.where(finding.line, file, marker, numbers, further),
+        where=messages.where(
+            finding.line, file, marker, numbers, further, seen_at=seen_at,
+            also=causes[1].line if causes[1:] else None,
+            missing=bool(causes) and causes[0].missing),
         next_step=messages.next_step(finding.code, finding.data, numbers))
 
 

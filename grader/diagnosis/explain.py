@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from grader.diagnosis import codes
+from grader.diagnosis.solution_contrast import Cause
 from grader.finding import Fault, value_of
 from grader.report import CaseResult, Finding, Verdict
 from grader.submission import dataflow, source
@@ -22,13 +23,15 @@ _UNDEFINED = re.compile(r"[`'](\w+)[`'] is not defined")
 def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
               names: Sequence[str] = (), seed: str = "",
               separated: Fault | None = None,
-              witnesses: Sequence[CaseResult] = ()) -> tuple[CaseResult, ...]:
+              witnesses: Sequence[CaseResult] = (),
+             causes: Sequence[Cause] = ()) -> tuple[CaseResult, ...]:
     """The results with their findings put in words, told apart by which cases failed together.
 
     Args:
         names: of all cases of the suite; with ``seed``, each failure gets its replay.
         separated: what tells failing from passing cases; the first failure says it.
         witnesses: further results that help to tell mistakes apart.
+        causes: the statements that decide the first failure.
     """
     if not any(result.findings or result.verdict is Verdict.FAILED for result in results):
         return tuple(results)  # of a right kernel nothing has to be known
@@ -50,13 +53,15 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             file=suite.kernel_file if suite.files else "", text=submitted.text,
             entry=(case.about if case else "") or suite.entry,
             roots=functions_of(case, suite) if case else frozenset(),
-            answered=case is not None and case.call is not None)
+            answered=case is not None and case.call is not None, solution=suite.solution)
         findings = []
-        for finding in codes.in_order(result.findings):
-            worded = in_words(_of_imports(finding, places))
-            near = places.near.get(finding.line or 0)
+        for number, finding in enumerate(codes.in_order(result.findings)):
+            worded = in_words(_of_imports(finding, places),
+                              causes=causes if result is first and not number else ())
+            near = places.near.get(worded.line or 0)
             if near and not worded.todos:
-                worded = in_words(replace(finding, todos=(near,)))
+                worded = in_words(replace(finding, todos=(near,)),
+                                  causes=causes if result is first and not number else ())
             findings.append(replace(worded, function=case.about) if case else worded)
         if result is first and separated and findings:
             findings[0] = findings[0].within("contrast", contrast=separated)

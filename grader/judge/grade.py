@@ -14,6 +14,7 @@ from typing import Literal
 
 from grader.diagnosis.case_contrast import Traits, Values, separation, values_of
 from grader.diagnosis.explain import explained, result_of, telling_cases
+from grader.diagnosis.solution_contrast import Cause
 from grader.engine.compiler.targets import Target
 from grader.finding import Fault
 from grader.gpu import detect
@@ -22,6 +23,7 @@ from grader.judge.case import verdict
 from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
+from grader.judge.solution_reruns import causes_of
 from grader.processes.sandbox import GradingSandbox
 from grader.report import AFTER_FAILURE, CaseResult, Kind, Report, Skip, Verdict, versions
 from grader.sandbox import Sandbox, SandboxBroken, cancellation
@@ -100,6 +102,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         gpu_verdicts = GpuVerdicts(ctx, throughout=gpu == "throughout") if uses_gpu else None
         judged: list[CaseResult] = []
         witnesses: list[CaseResult] = []
+        causes: list[Cause] = []
         try:
             report = replace(report, isolation=box.isolation.describe())
             if only:
@@ -111,11 +114,13 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
                 report = replace(report, target=ctx.gate.target.title)
             if only:
                 witnesses = single_case.witnesses(judged, ctx)
+            causes = causes_of(ctx.schedule.sorted(judged), ctx)
         except SandboxBroken as error:
             report = replace(report, reason=f"A process of the grader ended unexpectedly: {error}")
         judged = ctx.schedule.sorted(judged)
         report = replace(report, seed=ctx.draws.seed, output=ctx.output(), results=explained(
-            judged, suite, submitted, names, ctx.draws.seed, _separation(judged, ctx), witnesses))
+            judged, suite, submitted, names, ctx.draws.seed, _separation(judged, ctx), witnesses,
+            causes))
     if gpu_verdicts is not None:
         report = gpu_verdicts.report(report, explained(
             gpu_verdicts.results, suite, submitted, names, report.seed))
