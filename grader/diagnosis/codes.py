@@ -24,7 +24,7 @@ MEANINGS = {
     "L01": "A grid is a tuple with one to three sizes, even where it has one dimension, and each "
            "axis takes whole numbers up to a limit of its own.",
     "L03": "The grid is larger than the work, so some programs have nothing to do.",
-    "L05": "The Triton compiler refuses such code, so it would run on no GPU either.",
+    "L05": "",  # the compiler's own sentence is all there is
     "X01": "The result has to be computed by Triton kernels; the function may allocate, view and "
            "copy tensors and check its arguments.",
     "R04": "The code asked for more memory than a case of this size can need.",
@@ -135,6 +135,9 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
 )
 
 
+MOST_PLACES = 2  # that are named where no known mistake fails alike
+
+
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings, the one to show first first; the same code on the same line only once."""
     unique = {(f.code, f.line): f for f in reversed(list(findings))}
@@ -180,22 +183,25 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     kind = causes[0].kind if causes else ""
     means = likely.meaning if likely else (
         finding.means or (messages.mistake(kind) if kind else "") or closer
-        or _of_mask(finding, text) or (messages.mistake("") if causes else usual[finding.code]))
+        or _of_mask(finding, text) or _by_line(finding, causes)
+        or messages.of_pattern(finding.data) or usual[finding.code])
     seen_at = finding.line
     if causes:
         finding = replace(finding, line=causes[0].line)
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and finding.has(mutant.sign)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
-    numbers, further = (finding.todos, ()) if finding.todos else \
-        places_of(finding, todos, text, entry, likely, possible, signed, roots)
+    numbers = finding.todos or places_of(finding, todos, text, entry, likely, possible, signed,
+                                         roots)
+    if not likely and finding.code != "P01":
+        numbers = numbers[:MOST_PLACES]
     if causes:
         own = tuple(dict.fromkeys(cause.todo for cause in causes if cause.todo))
-        numbers, further = (*own, *(n for n in likely.todos if n not in own)) if likely else own, ()
+        numbers = (*own, *(n for n in likely.todos if n not in own)) if likely else own
     return replace(
-        finding.within("sentence"), means=means, todos=(*numbers, *further),
+        finding.within("sentence"), means=means, todos=numbers,
         where=messages.where(
-            finding.line, file, marker, numbers, further, seen_at=seen_at,
+            finding.line, file, marker, numbers, seen_at=seen_at,
             also=causes[1].line if causes[1:] else None,
             missing=bool(causes) and causes[0].missing),
         next_step=messages.next_step(finding.code, finding.data, numbers))
@@ -206,6 +212,12 @@ def _of_mask(finding: Finding, text: str) -> str:
     access = {"M01": "load", "M02": "store"}.get(finding.code)
     masked = has_mask(text, finding.line) if access and finding.line else None
     return messages.strayed(access, masked) if access and masked is not None else ""
+
+
+def _by_line(finding: Finding, causes: Sequence[Cause]) -> str:
+    """Meaning of a failure that a statement decides; empty where the finding says as much."""
+    named = finding.line is not None and any(cause.line == finding.line for cause in causes)
+    return messages.mistake("") if causes and not (finding.code == "L05" and named) else ""
 
 
 def closer_meaning(finding: Finding) -> str:

@@ -116,9 +116,12 @@ def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:
 def explain_findings(findings: Sequence[Finding], suite: Suite,
                      submitted: source.Source) -> tuple[Finding, ...]:
     """The findings in words, where no other case tells mistakes apart."""
-    lines = submitted.places(suite.exercise).lines if findings else {}
-    return tuple(codes.explain(finding, suite.mutants, lines)
-                 if finding.code in codes.MEANINGS else finding for finding in findings)
+    places = submitted.places(suite.exercise) if findings else Places()
+    return tuple(codes.explain(
+        _of_imports(finding, places), suite.mutants, places.lines, marker=suite.marker,
+        file=suite.kernel_file if suite.files else "", text=submitted.text, entry=suite.entry,
+        solution=suite.solution)
+        if finding.code in codes.MEANINGS else finding for finding in findings)
 
 
 def result_of(case: Case, findings: Sequence[Finding],

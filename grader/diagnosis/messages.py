@@ -1081,6 +1081,42 @@ _MISTAKES = {
 }
 
 
+# Of wrong values whose cause is not known, by their likeness to the right ones.
+_IN_PLACE = "Each element stands in its place, and a factor or a term of the formula is wrong or " \
+            "missing."
+_MOVED = "The numbers are right and stand in the wrong places: an index, a stride or a broadcast " \
+         "in an address is wrong."
+_BY_PATTERN = {
+    **dict.fromkeys(("factor", "offset", "factor by row", "offset by row", "formula"), _IN_PLACE),
+    **dict.fromkeys(("shift", "reverse", "transpose", "rows", "elsewhere"), _MOVED),
+    "precision": "The errors are as small as those of rounding: a value is kept in a type with too "
+                 "few bits.",
+    "nan": "An operation has no result there, such as 0 / 0, inf - inf or the root of a negative "
+           "number.",
+    "value": "These elements have one value, whatever the input is: they are initialized and not "
+             "computed, or the same element is loaded for all of them.",
+}
+
+
+def of_pattern(data: Data) -> str:
+    """The meaning of wrong values by what they look like or where they lie; empty if unknown."""
+    if not isinstance(data, WrongValues):
+        return ""
+    if it := _BY_PATTERN.get(data.pattern):
+        return it
+    if data.region is not None:
+        return "The other elements are right, and so is the formula: a mask, a bound or an index " \
+               "tells these elements from the others."
+    if data.map:
+        return "The map shows which elements share the mistake: whole rows or columns point at " \
+               "an index, blocks at the program or step that owns them, single elements at a " \
+               "condition on values."
+    if data.count == data.total > 1:
+        return "No element is right, so the mistake concerns all programs: a term of the formula " \
+               "or an operand of the address of a load."
+    return ""
+
+
 def mistake(kind: str) -> str:
     """The meaning of a finding whose cause is a statement with this kind of mistake."""
     return _MISTAKES[kind]
@@ -1104,10 +1140,9 @@ def strayed(access: str, masked: bool) -> str:
     return f"Some indices of the {access} reach past the tensor, and {why}."
 
 
-def where(line: int | None, file: str, marker: str, todos: Sequence[int],
-          further: Sequence[int], *, seen_at: int | None = None, also: int | None = None,
-          missing: bool = False) -> str:
-    """Where to look: a line of the file, places of the exercise, and other places.
+def where(line: int | None, file: str, marker: str, todos: Sequence[int], *,
+          seen_at: int | None = None, also: int | None = None, missing: bool = False) -> str:
+    """Where to look: a line of the file, and places of the exercise.
 
     Args:
         seen_at: the line of the access or call that shows the mistake, where it is another one.
@@ -1119,8 +1154,6 @@ def where(line: int | None, file: str, marker: str, todos: Sequence[int],
     if todos:
         numbers = ranges(todos) if len(todos) > 3 else joined(map(str, todos), "or")
         places.append(f"{marker} {numbers}")
-    if further:
-        places.append(f"or else {ranges(further)}")
     words = ", ".join(places)
     shown = f" (seen at line {seen_at})" if seen_at and seen_at not in (line, also) else ""
     return words[:1].upper() + words[1:] + shown

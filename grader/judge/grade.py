@@ -16,7 +16,7 @@ from grader.diagnosis.case_contrast import Traits, Values, separation, values_of
 from grader.diagnosis.explain import explained, result_of, telling_cases
 from grader.diagnosis.solution_contrast import Cause
 from grader.engine.compiler.targets import Target
-from grader.finding import Fault
+from grader.finding import Fault, value_of
 from grader.gpu import detect
 from grader.judge import oversized, single_case
 from grader.judge.case import verdict
@@ -149,8 +149,14 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
             yield results[-1]  # otherwise reported after GPU timing
         if ctx.schedule.failed and ctx.effort == "first":
             return
-        if ctx.schedule.failed and not failed and ctx.effort == "diagnosis":
+        if ctx.schedule.failed and not failed and (
+                ctx.effort == "diagnosis" or _ends_early(results[-1], ctx)):
             telling = telling_cases(results[-1], ctx.suite)
+            if ctx.effort == "early":
+                yield from (CaseResult(
+                    case.name, case.kind, Verdict.SKIPPED, reason=AFTER_FAILURE,
+                    skipped=Skip.FAILED, advisory=case.advisory)
+                    for case in left if case.name not in telling)
             left = deque(case for case in left if case.name in telling)
             ctx = ctx.look_ahead(left)
     if ctx.gate.used and ctx.spares_work and ctx.effort == "early":
@@ -164,6 +170,13 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
     if gpu_verdicts is not None:
         ctx.time_limit.lift()
         yield from gpu_verdicts.verdicts(results)
+
+
+def _ends_early(result: CaseResult, ctx: Context) -> bool:
+    """Whether no other case can say more: the first one gave a result of another shape."""
+    return ctx.effort == "early" and result.name == ctx.schedule.cases[0].name and any(
+        finding.code == "S01" and value_of(finding.data, "kind") == "shape"
+        for finding in result.findings[:1])
 
 
 def _separation(results: Sequence[CaseResult], ctx: Context) -> Fault | None:

@@ -7,11 +7,13 @@ import copy
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from typing import Any
 
 from grader.submission import syntax
 
-_BODIES = ("body", "orelse")
-_Compound = ast.FunctionDef | ast.For | ast.While | ast.If | ast.With
+_BODIES = ("body", "orelse", "finalbody")
+_Compound = (ast.FunctionDef | ast.ClassDef | ast.For | ast.While | ast.If | ast.With | ast.Try
+             | ast.ExceptHandler)
 _Slot = tuple[int, str, int]  # id of the node around, field, index of the statement behind
 
 
@@ -25,7 +27,6 @@ class Edit:
         line: of ``mine``, or of what the missing statement follows.
         last: the last line of ``mine``, or of its head.
         solution_line: of ``theirs``; 0 without one.
-        function: the name of the function around it.
     """
 
     mine: ast.stmt | None
@@ -33,7 +34,6 @@ class Edit:
     line: int
     last: int
     solution_line: int
-    function: str
     slot: _Slot = (0, "", 0)
 
 
@@ -47,10 +47,10 @@ def edits(mine: ast.Module, theirs: ast.Module) -> list[Edit]:
     differing: list[Edit] = []
     for name, statement in _definitions(theirs):
         if name in own:
-            differing += _between(own[name], statement, name)
+            differing += _between(own[name], statement)
         else:
-            differing.append(Edit(None, statement, 0, 0, statement.lineno, name,
-                              (id(mine), "body", len(mine.body))))
+            differing.append(Edit(None, statement, 0, 0, statement.lineno,
+                                  (id(mine), "body", len(mine.body))))
     return sorted(differing, key=lambda one: one.line)
 
 
@@ -74,54 +74,67 @@ def patched(tree: ast.Module, chosen: Collection[Edit]) -> str:
         other = instead.get(id(node), node)
         if other is None:
             return
-        if isinstance(node, _Compound):
-            other = copy.copy(other)
-            for field in _BODIES:
-                if hasattr(node, field):
-                    setattr(other, field, body_of(node, field))
-            if not other.body:  # type: ignore[attr-defined]
-                other.body = [ast.Pass()]  # type: ignore[attr-defined]
-        yield other
+        yield with_bodies(node, other) if isinstance(node, _Compound) and \
+            type(node) is type(other) else other
+
+    def with_bodies(node: Any, head: Any) -> Any:
+        """The head of one statement with the bodies of another."""
+        whole = copy.copy(head)
+        for field in _BODIES:
+            if hasattr(node, field):
+                setattr(whole, field, body_of(node, field))
+        if isinstance(node, ast.Try) and node is head:
+            whole.handlers = [with_bodies(one, one) for one in node.handlers]
+        whole.body = whole.body or [ast.Pass()]
+        return whole
 
     return ast.unparse(ast.Module(body_of(tree, "body"), []))
 
 
 def _definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    """Functions and constants of a file by name."""
+    """Functions, classes and constants of a file by name."""
     for node in tree.body:
         match node:
-            case ast.FunctionDef(name=name):
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 yield name, node
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                 yield name, node
 
 
-def _between(mine: ast.stmt, theirs: ast.stmt, function: str) -> Iterator[Edit]:
+def _between(mine: ast.stmt, theirs: ast.stmt) -> Iterator[Edit]:
     """The edits of two statements that stand for each other."""
-    if _head(mine) != _head(theirs) or type(mine) is not type(theirs):
-        yield Edit(mine, theirs, syntax.first_line(mine), _last_of_head(mine),
-                   theirs.lineno, function)
+    if type(mine) is not type(theirs) or _head(mine) != _head(theirs):
+        yield Edit(mine, theirs, syntax.first_line(mine), _last_of_head(mine), theirs.lineno)
+        if isinstance(mine, ast.Try):
+            return  # with other handlers, all of it is replaced
     if isinstance(mine, _Compound) and type(mine) is type(theirs):
-        for field in _BODIES:
-            if hasattr(mine, field):
-                yield from _in_bodies(mine, theirs, field, function)
+        yield from _inside(mine, theirs)
+    if isinstance(mine, ast.Try) and isinstance(theirs, ast.Try):
+        for one, other in zip(mine.handlers, theirs.handlers, strict=True):
+            yield from _inside(one, other)
 
 
-def _in_bodies(around: ast.stmt, other: ast.stmt, field: str, function: str) -> Iterator[Edit]:
+def _inside(mine: ast.AST, theirs: ast.AST) -> Iterator[Edit]:
+    for field in _BODIES:
+        if hasattr(mine, field):
+            yield from _in_bodies(mine, theirs, field)
+
+
+def _in_bodies(around: Any, other: Any, field: str) -> Iterator[Edit]:
     mine, theirs = _statements(around, field), _statements(other, field)
     slots = {id(statement): index for index, statement in enumerate(getattr(around, field))}
     for one, two, at in _paired(mine, theirs):
         if one is not None and two is not None:
-            yield from _between(one, two, function)
+            yield from _between(one, two)
         elif one is not None:
-            yield Edit(one, None, one.lineno, _last_of_head(one), 0, function)
+            yield Edit(one, None, one.lineno, _last_of_head(one), 0)
         elif two is not None:
             behind = mine[at] if at < len(mine) else None
             before = mine[at - 1] if at else around
             line = before.lineno if at else _last_of_head(around)
             last = syntax.last_line(before) if at else line
             slot = slots[id(behind)] if behind is not None else len(getattr(around, field))
-            yield Edit(None, two, line, last, two.lineno, function, (id(around), field, slot))
+            yield Edit(None, two, line, last, two.lineno, (id(around), field, slot))
 
 
 def _paired(mine: Sequence[ast.stmt], theirs: Sequence[ast.stmt],
@@ -145,7 +158,7 @@ def _paired(mine: Sequence[ast.stmt], theirs: Sequence[ast.stmt],
             yield from ((None, two, end) for two in others)
 
 
-def _statements(node: ast.stmt, field: str) -> list[ast.stmt]:
+def _statements(node: ast.AST, field: str) -> list[ast.stmt]:
     """The statements of a body without docstrings and ``pass``."""
     return [one for one in getattr(node, field) if not isinstance(one, ast.Pass) and not (
         isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
@@ -161,7 +174,13 @@ def _head(node: ast.stmt) -> str:
                 if isinstance(one, ast.arg) and one.annotation is not None and \
                         "constexpr" not in ast.unparse(one.annotation):
                     one.annotation = None
-            return _dumped("def", arguments, *node.decorator_list)
+            return _dumped(f"def {node.name}", arguments, *node.decorator_list)
+        case ast.ClassDef():
+            return _dumped(f"class {node.name}", *node.bases, *node.keywords,
+                           *node.decorator_list)
+        case ast.Try():
+            types = [one.type or ast.Tuple([]) for one in node.handlers]
+            return _dumped(f"try {[one.name for one in node.handlers]}", *types)
         case ast.For():
             return _dumped("for", node.target, node.iter)
         case ast.If() | ast.While():
@@ -196,6 +215,6 @@ def _stored(targets: Iterable[ast.AST]) -> set[str]:
             if isinstance(one, ast.Name | ast.Subscript | ast.Attribute)}
 
 
-def _last_of_head(node: ast.stmt) -> int:
+def _last_of_head(node: ast.stmt | ast.ExceptHandler) -> int:
     body = getattr(node, "body", [])
-    return max(node.lineno, body[0].lineno - 1) if body else syntax.last_line(node)
+    return max(node.lineno, body[0].lineno - 1) if body else node.end_lineno or node.lineno

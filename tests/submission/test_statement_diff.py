@@ -67,6 +67,26 @@ def test_a_file_with_all_edits_is_the_other_one(old, new):
     assert edits(ast.parse(text), ast.parse(RIGHT)) == []
 
 
+def test_methods_and_handlers_are_looked_into():
+    right = """
+class A:
+    def f(self, x):
+        try:
+            y = x + 1
+        except ValueError:
+            y = 0
+        return y
+"""
+    wrong = right.replace("y = 0", "y = 1").replace("x + 1", "x + 2")
+    tree = ast.parse(wrong)
+    differing = edits(tree, ast.parse(right))
+
+    assert [one.line for one in differing] == [5, 7]
+    assert ast.dump(ast.parse(patched(tree, differing))) == ast.dump(ast.parse(right))
+    assert [one.line for one in edits(ast.parse(right.replace("ValueError", "KeyError")),
+                                      ast.parse(right))] == [4]
+
+
 def test_other_names_are_many_edits():
     renamed = dedent(RIGHT).replace("offs", "indices").replace("mask", "inside")
 

@@ -122,6 +122,10 @@ def _placed(finding: Finding, material: Material, texts: Mapping[str, str],
     numbers = source.places(tree, text, source.numbered_comments(text),
                             material.suite.exercise).lines
     named = _statement(tree, finding.line) if finding.line else range(0)
+    if finding.where.startswith("After"):  # a statement is missing between this one and the next
+        named = range(named.start, next((n for n, line in enumerate(text.split("\n"), 1)
+                                         if n >= named.stop and line.strip()[:1] not in ("", "#")),
+                                        named.stop) + 1)
     return any(line in named for line in lines) or (bool(finding.todos) and any(
         numbers.get(line) == finding.todos[0] for line in lines))
 
