@@ -116,12 +116,14 @@ def test_a_missing_course_is_said(tmp_path):
         course.load(Roots(tmp_path, tmp_path, tmp_path))
 
 
-def test_the_real_course_counts_19_core_modules_and_7_electives():
+def test_the_real_course_counts_19_core_modules_and_9_electives():
     real = course.load()
 
     assert [track.core_modules for track in real.tracks] == [5, 5, 4, 5]
-    assert [track.electives for track in real.tracks] == [1, 4, 1, 1]
+    assert [track.electives for track in real.tracks] == [3, 4, 1, 1]
     assert [track.starter for track in real.tracks] == ["blanks", "slow", "broken", "specification"]
+    assert all(sum(m.core is core for m in track.modules) == count for track in real.tracks
+               for core, count in ((True, track.core_modules), (False, track.electives)))
 
 
 # ------------------------------------------------------------ several courses
