@@ -105,6 +105,18 @@ def test_start_warns_of_missing_prerequisites_and_goes_on(run):
     assert KERNEL.is_file()
 
 
+def test_start_names_the_warm_ups_of_a_module(run, course_root):
+    toy.write_module(course_root, "missing-elements", "04-sum", "Sums", core=False,
+                     before="track1/softmax")
+
+    shown, warm_up, as_json = run("start", "softmax"), run("start", "sum"), \
+        json.loads(run("start", "softmax", "--json").out)
+
+    assert "To meet its ideas one at a time, start with track1/sum (1.5 h)." in shown.out
+    assert "one at a time" not in warm_up.out
+    assert as_json["warm_ups"] == ["track1/sum"]
+
+
 def test_start_again_changes_nothing_and_says_so(run):
     run("start", "softmax")
     KERNEL.write_text("my work")
@@ -715,7 +727,7 @@ def test_a_hint_for_a_todo(run):
 def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
     module = course_root / "tracks/missing-elements/03-softmax/module.toml"
     module.write_text(module.read_text().replace("todos = [1]", 'functions = ["glu", "swish"]'))
-    finding = replace(toy.WRONG, where="", todos=(), function="swish", next_step="Change it.")
+    finding = replace(toy.WRONG, where="", todos=(), function="swish", next_step="Fix it.")
     judge((toy.case("swish: 4 rows", Verdict.FAILED, finding=finding),))
     run("start", "softmax")
 
@@ -724,7 +736,7 @@ def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
     other, titled = run("hint", "--function", "GLU"), run("hint", "--function", "set-up")
     wrong = run("hint", "--function", "relu")
 
-    assert ('Change it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
+    assert ('Fix it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
             "asks a question that helps.") in " ".join(graded.out.split())
     assert "Hint 1 of 3: What is missing?" in hinted.out
     assert "Hint 2 of 3: A decorator." in other.out
@@ -765,7 +777,7 @@ def test_hints_are_offered_by_a_name_of_the_exercise_and_not_of_the_tests(run, j
     module = folder / "module.toml"
     module.write_text(module.read_text().replace("todos = [1]",
                                                  'functions = ["swish", "driver"]'))
-    finding = replace(toy.WRONG, where="", todos=(), function="driver", next_step="Change it.")
+    finding = replace(toy.WRONG, where="", todos=(), function="driver", next_step="Fix it.")
     judge((toy.case("driver: 4 rows", Verdict.FAILED, finding=finding),))
     run("start", "softmax")
 
