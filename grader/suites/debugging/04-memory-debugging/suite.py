@@ -452,8 +452,8 @@ reports = [
                           "those of a block are",
          },
          off=distance(336, 4, 4, 333),
-         remedy="84 of the 128 elements of the last block are past the end and not masked; this does "
-                "not mask them"),
+         remedy="84 of the 128 elements of the last block are past the end and not masked; this "
+                "does not mask them"),
     read("R2", answer("out", "store", 7, 2, "off-by-one", "tighten-the-mask"),
          tensor="the finding names the tensor whose end was passed",
          access="the finding says what the program did",
