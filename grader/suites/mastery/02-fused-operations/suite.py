@@ -782,8 +782,7 @@ WAITS = ("A GPU computes dozens of FLOP in the time that a byte takes from memor
          "arithmetic intensity here?")
 COMPUTES = ("Compute the arithmetic intensity: every element of an operand is used once per "
             "output, so it is hundreds of FLOP/B. The ridge point of an H200 is about 200 FLOP/B "
-            "with "
-            "tensor cores.")
+            "with tensor cores.")
 MATMUL_FLOPS = "Each element of the result is a sum of K products: two FLOP for each of them."
 
 designs = [
