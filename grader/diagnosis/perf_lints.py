@@ -181,7 +181,7 @@ def _of_launch(launch: LaunchCost) -> list[Defect]:
 # ---------------------------------------------------------------------------------------------
 # T03: how work is cut into launches and programs, idle lanes, and atomics that meet
 
-FEW_PROGRAMS = 0.6  # of the multiprocessors; from 80 programs of 132 on, the loss is small
+FEW_PROGRAMS = 0.6  # of the SMs; from 80 programs of 132 on, the loss is small
 TAIL = 0.6  # of the GPU that works on average, where the last wave is nearly empty
 IDLE_LANES = 0.45  # a row of 65 elements in a block of 128 is above it, and needs its 128
 CONTENDED = 0.5  # of the time that the rest needs
@@ -266,7 +266,7 @@ def _unfused(launches: Sequence[Observed], target: Target) -> list[Defect]:
 def _may_fuse(producer: Observed, output: str, consumer: Observed, taken: str,
               target: Target) -> bool:
     """Whether a program of the consumer needs nothing but what one program makes, or a few whole
-    ones do. Where programs reach for what their neighbours made, as of a stencil, a launch is
+    ones do. Where programs load what their neighbors stored, as of a stencil, a launch is
     needed between the steps; and a step of few programs cannot do the work of many."""
     first, second = producer.survey, consumer.survey
     assert first is not None and second is not None
@@ -434,7 +434,7 @@ def _loops(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
     else:
         if rounds < ROUNDS or launch.memory < 3 * target.launch_seconds:
             return []
-        # bytes that one multiprocessor asks for at a time, if every round waits
+        # bytes in flight per SM if every iteration waits
         resident = min(binary.occupancy.programs, ceil(launch.programs / target.multiprocessors))
         in_flight = resident * sum(t.bytes / launch.accesses(t) for executions, _, t in loads
                                    if executions >= rounds / 2)

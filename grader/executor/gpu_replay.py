@@ -37,7 +37,7 @@ class Replay:
     in_place: bool = False  # what it works on has to be given anew before it is run again
 
     def run(self) -> None:
-        """All of it, without a look at what comes of it."""
+        """Replays all events without reading results."""
         for _, step in self.steps:
             step()
 

@@ -56,7 +56,7 @@ class Occupancy(JsonArray, frozen=True):
 
     def __post_init__(self) -> None:
         if self.warps > self.most_warps:
-            raise ValueError("more warps than a multiprocessor holds")
+            raise ValueError("more warps than an SM holds")
 
     @property
     def share(self) -> float:

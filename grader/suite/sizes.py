@@ -82,7 +82,7 @@ class Sizes:
 
 
 def edges(low: int, high: int) -> list[int]:
-    """The ends of a range and the powers of two inside, each with its neighbours."""
+    """The ends of a range and the powers of two inside, each with its neighbors."""
     middles = [low, high, *(1 << power for power in range(high.bit_length()))]
     near = {middle + step for middle in middles for step in (-1, 0, 1)}
     return sorted(size for size in near if low <= size <= high)

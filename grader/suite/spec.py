@@ -55,7 +55,7 @@ class Tolerance:
 
     ``amplitude`` maps the inputs to an ``Amplitude``, or to one for each result; None asks for the
     correctly rounded exact one. ``arithmetic`` is the unit roundoff of the arithmetic asked for,
-    and ``on_gpu`` that of what a GPU has in its place, where that is coarser than the processor's.
+    and ``on_gpu`` that of what a GPU has in its place, where that is coarser than the CPU's.
     ``products`` are the positions of the inputs that are multiplied as matrices. With ``tf32``
     float32 ones may be rounded to TF32 there; without, a result that is right for rounded inputs
     only is told as such. Where ``leaning``, near results may all lean one way.

@@ -29,7 +29,7 @@ def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[st
     if text is None or (isinstance(text, str) and not text.strip()):
         return "is not written yet"
     if not isinstance(text, str):
-        return f"is {text!r:.40}, which is no text"
+        return f"is {text!r:.40}, which is not a string"
     functions = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
              "cdiv": lambda a, b: -(-a // b),
              "next_power_of_2": lambda n: 1 << max(0, math.ceil(n) - 1).bit_length()}

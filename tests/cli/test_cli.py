@@ -472,7 +472,7 @@ def test_a_case_alone_is_shown_in_detail_and_not_recorded(run, judge):
     for text in ("x: float32, 4 x 127, strides 127, 1", "softmax_kernel[4], line 9",
                  "\n    n_cols = 127\n", "  element    got   expected\n",
                  "   [0, 0]   0.25        0.5\n", "  [0, 12]     -1      0.125\n",
-                 "0 of 1 checks passed in 0.4 s. Nothing is recorded: one case alone is no"):
+                 "0 of 1 checks passed in 0.4 s. Nothing is recorded: a single case is not"):
         assert text in shown.out
     assert last_line(shown.out).strip().endswith(f"tritonlab grade track1/softmax {REPLAY}")
     assert shown.out.count("--case") == 1
@@ -522,7 +522,7 @@ def test_a_partial_pass_is_no_evidence_and_leads_to_the_whole(run, judge, words)
      "9 cases of track1/softmax go by 'row': such as \"one row\"; \"two rows\". "
      "Type more of the name."),
     (UnknownCase("every launch compiles for the NVIDIA H100", []),
-     "'every launch compiles for the NVIDIA H100' is no case of its own: it is asked of every case "
+     "'every launch compiles for the NVIDIA H100' is not a separate case: it applies to every case "
      "that launches a kernel, together with the case's values. Name one of these, or grade all: "
      "`tritonlab grade track1/softmax`."),
 ], ids=["near", "nothing near", "two", "many", "the compile check"])
@@ -543,7 +543,7 @@ def test_a_seed_is_hexadecimal(run, judge, seed):
     shown = run("grade", f"--seed={seed}")
 
     assert (shown.code, shown.out) == (2, "")
-    assert shown.err == (f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits. "
+    assert shown.err == (f"'{seed}' is not a seed: a seed has 1 to 64 hexadecimal digits. "
                          "Copy it from the line of the report that begins with Repeat.\n")
 
 

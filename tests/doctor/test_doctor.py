@@ -309,8 +309,8 @@ def test_a_real_disk_that_is_full_is_noted(home, small_disk, monkeypatch) -> Non
 
 
 @pytest.mark.parametrize(("terminal", "state", "says"), [
-    ((True, True, 100, "utf-8"), "PASS", "colour, 100 columns, UTF-8"),
-    ((True, False, 100, "utf-8"), "PASS", "no colour, and words say the same"),
+    ((True, True, 100, "utf-8"), "PASS", "color, 100 columns, UTF-8"),
+    ((True, False, 100, "utf-8"), "PASS", "no color; words convey the same"),
     ((False, False, 80, "utf-8"), "PASS", "no terminal"),
     ((True, True, 100, "ascii"), "NOTE", "LANG=C.UTF-8"),
     ((True, True, 40, "utf-8"), "NOTE", "Widen it to 60 columns"),

@@ -335,12 +335,12 @@ FP8 = asked_by("optimization/09-fp8-matmul",
     (Limits(vector=128), binary(accesses=(Access(3, "bulk copy", 0, 1), Access(4, "store", 32, 1))),
      "T06", "32 bits, at least 128"),
     (Limits(vector=128), binary(accesses=()), "T06", "0 bits, at least 128"),
-    (Limits(spills=0), binary(), "", "0 bytes a thread, limit 0"),
-    (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes a thread, limit 0"),
-    (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes a thread, limit 64"),
-    (Limits(shared=99_328), binary(shared=99_328), "", "99,328 bytes a program, limit 99,328"),
+    (Limits(spills=0), binary(), "", "0 bytes per thread, limit 0"),
+    (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes per thread, limit 0"),
+    (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes per thread, limit 64"),
+    (Limits(shared=99_328), binary(shared=99_328), "", "99,328 bytes per program, limit 99,328"),
     (Limits(shared=99_328), binary(shared=131_072), "T05",
-     "131,072 bytes a program, limit 99,328"),
+     "131,072 bytes per program, limit 99,328"),
     (Limits(stages=2), binary(dot=True, stages=3, shared=49_152), "",
      "3 in 49,152 bytes of shared memory, at least 2"),
     (Limits(stages=2), binary(dot=True), "T06", "0 in 0 bytes of shared memory, at least 2"),
@@ -560,7 +560,7 @@ def test_every_limit_holds_at_the_real_size_too(judged):
         "memory traffic": "1.00x of the minimum", "traffic": "1.00x of the minimum, limit 1.00x",
         "sectors": "1.00x of the minimum, limit 1.00x", "launches": "1, limit 1",
         "programs": f"{N // 1024}, limit {N // 1024}", "vector": "128 bits, at least 128",
-        "spills": "0 bytes a thread, limit 0"}
+        "spills": "0 bytes per thread, limit 0"}
     assert scalar.verdict is Verdict.FAILED
     assert [finding.code for finding in scalar.findings] == ["T03", "T06"]
 

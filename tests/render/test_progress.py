@@ -257,7 +257,7 @@ def test_rows_say_what_was_shown_and_what_was_not():
     assert words.checks(first) == "34 of 34 checks"
     assert words.hardware(first) == f"ran on {certified.WORKSTATION}"
     assert words.checks(second) == "34 of 37 checks; 3 skipped, not shown"
-    assert words.hardware(second) == "compiled for NVIDIA H100 SXM, run on a processor"
+    assert words.hardware(second) == "compiled for NVIDIA H100 SXM, run on a CPU"
     assert [words.settings(made)[words.setting(one)] for one in (first, second)] == ["a", "b"]
     assert pages.certificate(made, "c.html").count("; versions a") == 9
 

@@ -48,7 +48,7 @@ def doctor(
     screen = screen_on(plain)
     with progress_on(plain or as_json) as progress:
         diagnosis = the_doctor.examine(environment_checks.display(
-            screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""),
+            screen.is_terminal, screen.color, screen.full_width, sys.stdout.encoding or ""),
             attack=attack, tell=progress)
     command = "tritonlab doctor" if diagnosis.exit_code == EXIT_GRADER_BROKE else \
         "tritonlab list" if attack else "tritonlab doctor --attack"

@@ -109,7 +109,8 @@ def _bash_wants_quotes() -> bool:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Plain = Annotated[bool, typer.Option("--plain", help="One fact a line, no colour, no tables.")]
+Plain = Annotated[bool, typer.Option(
+    "--plain", help="Print one fact per line, without color or tables.")]
 OptionalId = Annotated[str | None, typer.Argument(
     metavar="[ID]", help="The current module if left out.",
     autocompletion=modules)]

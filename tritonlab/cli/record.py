@@ -178,7 +178,7 @@ def report(
     )] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """Your way so far: modules, attempts over time, evidence, hints and benchmarks."""
+    """Show your progress: modules, attempts, evidence, hints and benchmarks."""
     from tritonlab.render import progress as view
 
     output_files.check(html)

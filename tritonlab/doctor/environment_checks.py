@@ -75,14 +75,14 @@ def disks() -> list[Check]:
                            "elsewhere.")]
 
 
-def display(is_terminal: bool, colour: bool, width: int, encoding: str) -> Check:
+def display(is_terminal: bool, color: bool, width: int, encoding: str) -> Check:
     """Checks color, width in columns and encoding of standard output."""
     if not is_terminal:
-        kind = "no terminal: neither colour nor a line of progress"
-    elif not colour:
-        kind = "no colour, and words say the same"
+        kind = "no terminal: no color and no progress line"
+    elif not color:
+        kind = "no color; words convey the same"
     else:
-        kind = "colour"
+        kind = "color"
     observed = f"{kind}, {width} columns, {encoding.upper() or 'unknown encoding'}"
     remedies = []
     if "utf" not in encoding.lower():

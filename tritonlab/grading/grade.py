@@ -56,7 +56,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
             ``target``.
     """
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
-        raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
+        raise TritonlabError(f"'{seed}' is not a seed: a seed has 1 to 64 hexadecimal digits.",
                              "Copy it from the line of the report that begins with Repeat.")
     compiled_for = find_target(target) if target else None
     content = passed_sources.snapshot(submission)
@@ -107,7 +107,7 @@ def grader_for(module: Module, sandbox: "Sandbox | None") -> Iterator["Sandbox"]
 def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
     """Returns the error for a name of no case, or of several, with the nearest names."""
     if error.wanted.casefold().strip().startswith(GATE):
-        return TritonlabError(f"'{error.wanted}' is no case of its own: it is asked of every case "
+        return TritonlabError(f"'{error.wanted}' is not a separate case: it applies to every case "
                               "that launches a kernel, together with the case's values.",
                               f"Name one of these, or grade all: `tritonlab grade {module.id}`.")
     names = "; ".join(f'"{name}"' for name in error.near)

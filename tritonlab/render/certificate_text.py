@@ -85,8 +85,8 @@ def hardware(entry: CertificateEntry) -> str:
     """The GPU of a grade, or the target it was compiled for."""
     if entry.device:
         return f"ran on {entry.device}"
-    return f"compiled for {entry.target}, run on a processor" if entry.target else \
-        "run on a processor"
+    return f"compiled for {entry.target}, run on a CPU" if entry.target else \
+        "run on a CPU"
 
 
 def machines(certificate: Certificate) -> Iterator[str]:

@@ -86,7 +86,7 @@ def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
                 [f"{q.plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
                  for b in binaries]),
         FactRow("shared memory", "for a program", [q.plural(b.shared, "byte") for b in binaries]),
-        FactRow("occupancy", "warps that a multiprocessor holds, and what allows no more",
+        FactRow("occupancy", "resident warps per SM (streaming multiprocessor), and their limit",
                 [f"{o.warps} of {o.most_warps} warps{f', by {o.limited_by}' * bool(o.limited_by)}"
                  for o in (b.occupancy for b in binaries)]),
         FactRow("loads", "how much a thread loads at once; 128 bits are wide",

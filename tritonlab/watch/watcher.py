@@ -275,7 +275,7 @@ class Watch:
         elif action := next((a for a in self.actions if a.key == key.lower()), None):
             self._do(action.act)
         elif key.isprintable() and not key.isspace():
-            self.tell(f"{key} is no key of this list; ? says what there is.")
+            self.tell(f"{key} is not a key of this list; press ? to see the keys.")
 
     def _do(self, act: Act) -> None:
         """Runs the function of a key; errors become sentences."""

@@ -18,7 +18,7 @@ Blocks = tuple[Any, ...]  # of tl.tensor, all of one shape
 
 
 def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any) -> Any:
-    """Triton's ``reduce``: neighbours are combined, then pairs, then pairs of pairs."""
+    """Triton's ``reduce``: neighbors are combined, then pairs, then pairs of pairs."""
     axis = plain(axis)
     handles, types, along = _operands(input, 0 if axis is None else axis)
     rank = len(handles[0].shape)

@@ -64,7 +64,7 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
 
     Args:
         order: in which programs of a launch run.
-        poison: which of the two patterns fills unwritten memory and masked lanes.
+        poison: which of the two patterns fills unwritten memory and masked-off elements.
         duplicate_writes: whether two programs may store the same element.
         config: which of an autotuner's configurations is taken, counted round.
         chunk: how many programs run at once, at most; None leaves it to the engine.

@@ -105,7 +105,7 @@ class Order:
         return undo
 
     def knows(self, cell: Cell) -> bool:
-        """Whether programs synchronise on it."""
+        """Whether programs synchronize on it."""
         return cell in self._released
 
     @property

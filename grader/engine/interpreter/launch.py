@@ -106,7 +106,7 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
     with installed(memory) as builder:
         options = options or {}
         warps = options.get("num_warps")
-        if type(warps) is int and warps > 0:  # the compiler refuses what is no number of warps
+        if type(warps) is int and warps > 0:  # the compiler rejects other values
             running.warps = warps
         debug = bool(options.get("debug", kernel.debug) or knobs.runtime.debug)
         builder.options = Options(num_warps=running.warps, debug=debug)

@@ -221,7 +221,7 @@ def _constant_key(value: Any) -> Any:
     """What tells a constant from all others, those of another type included.
 
     Raises:
-        _NoPlan: it is no constant that is known here.
+        _NoPlan: it is not a known constant.
     """
     kind = type(value)
     if value is None or kind in (int, bool, str):
@@ -240,7 +240,7 @@ def _constant_key(value: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether an argument of a request is no handle, and holds none."""
+    """Whether an argument of a request is not a handle and contains none."""
     if isinstance(value, tuple | list):
         return all(map(_is_plain, value))
     return not isinstance(value, Handle | tl.tensor) and not hasattr(value, "handle")

@@ -143,7 +143,7 @@ def _two_types(name: str, one: Any, other: Any, line: int) -> None:
 
 
 def kind(value: Any) -> Any:
-    """The type of a tensor, the kinds in a tuple, or one word for what is no tensor."""
+    """The type of a tensor, the kinds in a tuple, or one word for another value."""
     if isinstance(value, tl.tensor):
         return value.type
     if isinstance(value, tuple | tl.tuple):
