@@ -124,5 +124,5 @@ def result_of(case: Case, findings: Sequence[Finding],
 
 
 def replay_options(name: str, names: Sequence[str], seed: str) -> str:
-    """What to add to a grade's command so that it runs one case with the same inputs."""
+    """Returns the options that repeat one case with the same inputs."""
     return f"--case {shlex.quote(case_selection.shortest(name, names))} --seed {seed}"

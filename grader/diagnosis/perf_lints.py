@@ -100,7 +100,7 @@ class LaunchCost:
 
     @property
     def work(self) -> float:
-        """What cannot be avoided by other programs: memory and products."""
+        """The unavoidable time: memory traffic and matrix products."""
         return max(self.memory, self.products)
 
     @property
@@ -120,7 +120,7 @@ class LaunchCost:
         return sum(t.sectors for t in self.survey.traffic)
 
     def accesses(self, traffic: Traffic) -> float:
-        """How often programs come past it, all together."""
+        """The number of executions of the access over all programs."""
         rounds = self.survey.executions.get(traffic.line, 1.0) if traffic.line is not None else 1.0
         return max(1.0, rounds * self.programs)
 
@@ -133,7 +133,7 @@ def _mma_where_better_is(binary: Binary, target: Target) -> bool:
 
 
 def peak(target: Target, binary: Binary) -> tuple[float, str]:
-    """What the units that a kernel multiplies on can do: operations a second, and their name."""
+    """Returns the peak FLOP/s and the name of the units that a kernel uses."""
     if not binary.tensor_cores:
         return target.fp32, "FP32"
     if binary.tf32:
@@ -390,7 +390,7 @@ def _no_tensor_cores(binary: Binary, target: Target) -> list[Defect]:
 
 
 def _dots(launch: LaunchCost) -> list[Defect]:
-    """What keeps products from the rate that the GPU has."""
+    """Finds defects that keep tl.dot below the peak rate."""
     binary, target = launch.binary, launch.target
     if not (binary.dot and launch.bound_by_products and launch.large):
         return []

@@ -59,7 +59,7 @@ def _explained(missing: Unstored, recording: Recording, facts: Sequence[LaunchFa
 
 
 def _no_store(recording: Recording, facts: Sequence[LaunchFacts], number: int) -> str:
-    """Why nothing was stored to a result: no launch, no argument or no store; or nothing."""
+    """Returns the reason why nothing was stored to a result, or an empty string."""
     if not recording.launches:
         return "no launch"
     reached = {view.storage for launch in recording.launches

@@ -1,4 +1,4 @@
-"""What wrong values look like: scaled, shifted, reversed, taken from elsewhere, barely off."""
+"""Recognizes patterns of wrong values: scaled, shifted, reversed, permuted, imprecise."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def _rows(it: _Compared) -> Fault | None:
 
 def _held(it: _Compared, rows: torch.Tensor, keys: torch.Tensor,
           order: torch.Tensor) -> torch.Tensor:
-    """Which row's expected values each of ``rows`` holds; -1 for none.
+    """Finds the row whose expected values each of ``rows`` contains; -1 for none.
 
     ``keys`` are the expected values of the first column in ascending order, of the rows ``order``.
     """

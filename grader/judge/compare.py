@@ -1,4 +1,4 @@
-"""Whether a result is as near to the exact one as its arithmetic allows.
+"""Compares a result with the exact one, within the error of its arithmetic.
 
 One rule for every kernel. With r the float64 reference from the very inputs that the kernel got,
 

@@ -87,7 +87,7 @@ class Gate:
                     self._begun[number] = one._replace(compiled=compiled)
 
     def _largest_first(self) -> list[tuple[int, _Begun]]:
-        """What was begun, with its place in the order of the cases."""
+        """A compilation in progress, with its position in the order of cases."""
         return sorted(enumerate(self._begun),
                       key=lambda item: -(block_of(item[1].recording) or 0))
 

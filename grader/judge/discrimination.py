@@ -101,7 +101,7 @@ def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
 
 
 def _lacking(suite: Suite, trials: Sequence[JudgedAnswer], reduces: bool) -> Iterator[str]:
-    """What the suite does not name, and wrong answers that fail in too few cases of a dtype.
+    """Yields missing declarations, and wrong answers that too few cases detect.
 
     Where moving is the task, and the first input is right in every case, it is the very job of the
     kernel to give that: only its layout changes.

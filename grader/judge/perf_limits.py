@@ -90,7 +90,7 @@ def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
 
 
 def _heaviest(launches: Sequence[Counted]) -> dict[str, Any]:
-    """Where most bytes are moved."""
+    """Returns the line and tensor that move the most bytes."""
     rows = [row for launch in launches for row in launch.traffic if row.line is not None]
     if not rows:
         return {}

@@ -1,4 +1,4 @@
-"""When a design that was written down before the code is right."""
+"""Checks a design that was written down before the code."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -72,7 +72,7 @@ def softmax(x: torch.Tensor, dim: int = -1) -> Amplitude:
 
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                eps: float = 1e-5) -> Amplitude:
-    """Layer normalisation over the last dimension of ``[..., C]``.
+    """Layer normalization over the last dimension of ``[..., C]``.
 
     The mean is off by the roundings of a sum of C terms of size |x|, which the reciprocal deviation
     magnifies; half of the variance's relative error arrives at each element.

@@ -16,7 +16,7 @@ Drawn = dict[str, Any]  # a size, or one of the choices, for each name
 
 @dataclass(frozen=True)
 class Sizes:
-    """How the inputs of a case follow from sizes that are drawn.
+    """The sizes of a case, which are drawn, and the inputs of these sizes.
 
     ``make`` gets a value for each name of ``ranges`` (lowest and highest size, both included) and
     of ``choices`` (such as dtypes), and returns the inputs.

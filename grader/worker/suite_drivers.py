@@ -14,7 +14,7 @@ def prediction(module: Any, name: str) -> Any:
 
 
 def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-    """What the entries of DESIGN come to for each shape, and what the function is bound by.
+    """Evaluates the entries of DESIGN for each shape, and the bound of the function.
 
     An entry that cannot be computed is answered with a sentence.
     """

@@ -177,7 +177,7 @@ def test_files_that_appear_meanwhile_are_not_overwritten(mine):
     theirs.write_text("theirs")
     before = files_in(mine)
 
-    with pytest.raises(TritonlabError, match="track1/rows was not made: a file already exists"):
+    with pytest.raises(TritonlabError, match="track1/rows was not created: a file already exists"):
         scaffold.write(plan)
 
     assert files_in(mine) == before
@@ -191,8 +191,8 @@ def test_where_a_file_stands_in_the_way_nothing_is_left(run, mine):
     shown = run("new", "track1/rows", "--course", str(mine))
 
     assert shown.code == 2
-    assert "track1/rows was not made:" in shown.err
-    assert "name it with --course" in shown.err
+    assert "track1/rows was not created:" in shown.err
+    assert "Choose a writable folder with --course" in shown.err
     assert files_in(mine) == before
     assert not (mine / "tracks" / "missing-elements" / "01-rows").exists()
 
@@ -210,7 +210,7 @@ def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_left(run, mine, 
     shown = run("new", "track1/rows", "--course", str(mine))
 
     assert shown.code == 2
-    assert "track1/rows was not made: the file system is read-only" in shown.err
+    assert "track1/rows was not created: the file system is read-only" in shown.err
     assert files_in(mine) == before
     assert not (mine / "solutions").exists()
 

@@ -112,7 +112,7 @@ def test_start_again_changes_nothing_and_says_so(run):
     shown = run("start", "softmax")
 
     assert shown.code == 0
-    assert "already there, and nothing in it was changed" in shown.out
+    assert "already there, and it was not changed" in shown.out
     assert KERNEL.read_text() == "my work"
 
 
@@ -511,10 +511,10 @@ def test_a_partial_pass_is_no_evidence_and_leads_to_the_whole(run, judge, words)
 
 @pytest.mark.parametrize(("error", "message"), [
     (UnknownCase("4 rwos", ["4 rows of 128 columns", "one row"]),
-     "No case of track1/softmax goes by '4 rwos'. The nearest: \"4 rows of 128 columns\"; "
-     "\"one row\". `tritonlab grade track1/softmax` names all of them."),
-    (UnknownCase("zzz", []), "No case of track1/softmax goes by 'zzz'. "
-                             "`tritonlab grade track1/softmax` names all of them."),
+     "No case of track1/softmax is called '4 rwos'. The nearest: \"4 rows of 128 columns\"; "
+     "\"one row\". `tritonlab grade track1/softmax` lists all of them."),
+    (UnknownCase("zzz", []), "No case of track1/softmax is called 'zzz'. "
+                             "`tritonlab grade track1/softmax` lists all of them."),
     (UnknownCase("row", ["one row", "two rows"], 2),
      "2 cases of track1/softmax go by 'row': \"one row\"; \"two rows\". "
      "Type more of the name."),
@@ -793,7 +793,7 @@ def test_the_tour_fails_when_a_step_does_not_end_as_it_must(run, tour_judge, jud
 
     assert [step["ok"] for step in data["steps"]] == [True, False, False, True, True]
     assert (data["ok"], shown.code) == (False, 3)
-    assert "This is not what had to happen: the grade fails with P01" in shown.out
+    assert "Not as expected: the grade fails with P01" in shown.out
 
 
 # ------------------------------------------------------------ python kernel.py
@@ -877,7 +877,7 @@ def test_an_exercise_that_was_deleted_can_be_made_anew(run):
 @pytest.mark.parametrize("verb", ["grade", "start"])
 @pytest.mark.parametrize(("put", "says"), [
     (lambda path: path.mkdir(), "is a folder. Move it away. "),
-    (lambda path: path.symlink_to(path.name), "is a symbolic link that leads back to itself. "
+    (lambda path: path.symlink_to(path.name), "is a symbolic link that points back to itself. "
                                               "Remove the link. "),
 ], ids=["folder", "loop"])
 def test_what_lies_where_the_exercise_should_is_named_with_the_next_step(run, verb, put, says):
@@ -888,13 +888,13 @@ def test_what_lies_where_the_exercise_should_is_named_with_the_next_step(run, ve
     shown = run(verb, "softmax")
 
     assert (shown.code, shown.err) == (
-        2, f"{KERNEL} {says}`tritonlab start track1/softmax` makes a fresh one.\n")
+        2, f"{KERNEL} {says}`tritonlab start track1/softmax` creates a fresh one.\n")
 
 
 @pytest.mark.parametrize("words", [["grade"], ["start", "softmax"]], ids=" ".join)
 @pytest.mark.parametrize(("put", "kind"), [
     (lambda path: path.write_text("x"), "a file"),
-    (lambda path: path.symlink_to("nowhere"), "a link that leads to no folder"),
+    (lambda path: path.symlink_to("nowhere"), "a link that does not point to a folder"),
 ], ids=["file", "link"])
 def test_a_workspace_whose_records_are_no_folder_says_so(run, home, words, put, kind):
     put(home / ".tritonlab")
@@ -912,7 +912,7 @@ def test_a_file_of_no_module_asks_for_one(run, home):
     shown = run("grade", "mine.py")
 
     assert (shown.code, shown.err) == (
-        2, "mine.py lies in no module's folder. Say which exercise it is with `--module ID`.\n")
+        2, "mine.py is not in the folder of a module. Name its module with `--module ID`.\n")
 
 
 @pytest.mark.parametrize("words", [["grad"], ["list", "--colour"], ["start"]])

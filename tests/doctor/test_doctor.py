@@ -68,11 +68,11 @@ def test_a_healthy_machine_is_shown_with_versions_and_ranges(run, machine) -> No
     assert f"PASS python: {platform.python_version()}, supported is >=3.11" in shown.out
     assert f"PASS torch: {metadata.version('torch')}, supported is" in shown.out
     assert "PASS sandbox: tier 2: landlock ABI 7, seccomp, unprivileged user" in shown.out
-    assert "PASS interpreter: a right kernel passed, and one that reads past" in shown.out
+    assert "PASS interpreter: a right kernel passed, and an out-of-bounds read" in shown.out
     assert "PASS compiler: a kernel was compiled for the NVIDIA H100 SXM" in shown.out
     assert "This machine decides correct: right or wrong" in shown.out
     assert "This machine decides efficient: the bytes that a kernel moves" in shown.out
-    assert "It cannot decide fast: how fast a kernel is takes a GPU of NVIDIA's.\n" \
+    assert "It cannot decide fast: speed is measured only on an NVIDIA GPU.\n" \
            "On a machine with one, type `tritonlab grade --pending` in this workspace." in shown.out
     assert shown.out.endswith("Next: tritonlab doctor --attack\n")
 
@@ -114,7 +114,7 @@ def test_what_the_sandbox_lacks_is_named_with_its_remedy(run, machine) -> None:
 
     assert shown.code == 0
     assert "NOTE sandbox: separate processes with limits only, as root" in shown.out
-    assert "Do not grade files of strangers here." in shown.out
+    assert "Do not grade untrusted files on this machine." in shown.out
     assert "NOTE sandbox without landlock" in shown.out
     assert "Take Linux 5.13." in shown.out
 
@@ -236,7 +236,7 @@ def test_a_gpu_that_cannot_be_used_comes_with_a_remedy(machine, monkeypatch, tmp
 
 @pytest.mark.parametrize(("names", "driverless", "hidden", "seen"), [
     ((), False, "0", "none was found"),
-    ((), True, "0", "no driver serves it"),
+    ((), True, "0", "but no driver for it"),
     (("NVIDIA H200",), False, "", "hidden by CUDA_VISIBLE_DEVICES"),
 ], ids=["none", "no driver", "hidden"])
 def test_why_no_gpu_is_used_is_said(machine, monkeypatch, names, driverless, hidden, seen) -> None:
@@ -248,7 +248,7 @@ def test_why_no_gpu_is_used_is_said(machine, monkeypatch, names, driverless, hid
 
     assert seen in check(found, "GPU").seen
     [left] = [level for level in found.levels if level.hindrance]
-    assert left.hindrance == "how fast a kernel is takes a GPU of NVIDIA's"
+    assert left.hindrance == "speed is measured only on an NVIDIA GPU"
 
 
 def test_the_cuda_of_torch_is_read_from_its_files() -> None:
@@ -365,7 +365,7 @@ def test_damaged_lines_of_the_journal_are_counted_and_explained(run) -> None:
 
     assert found.state is environment_checks.Status.NOTE
     assert found.seen == "1 record. Line 2 of the journal is damaged; only that record is lost."
-    assert "nothing has to be repaired" in found.remedy
+    assert "nothing has to be fixed" in found.remedy
 
 
 def test_a_journal_that_cannot_be_read_is_told(run) -> None:
@@ -377,7 +377,8 @@ def test_a_journal_that_cannot_be_read_is_told(run) -> None:
     found = recorded()["journal"]
 
     assert found.state is environment_checks.Status.NOTE
-    assert found.seen.startswith("The journal cannot be read: a folder lies where a file is needed")
+    assert found.seen.startswith(
+        "The journal cannot be read: there is a folder where a file is needed")
     assert found.remedy == "Move that folder away, then repeat the command."
 
 

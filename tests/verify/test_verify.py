@@ -310,7 +310,7 @@ def test_a_link_that_leads_elsewhere_is_no_source(run, passed, home):
     answer = run("verify", "page.html", "--plain")
 
     assert answer.code == 1
-    assert "is a link that leads out of the folder of sources." in answer.out
+    assert "is a link that points outside the folder of sources." in answer.out
 
 
 @pytest.mark.parametrize("folder", [SOFTMAX, "missing-elements/softmax",

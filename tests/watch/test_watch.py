@@ -815,7 +815,8 @@ def test_all_keys_are_listed_and_others_are_answered(session):
     assert session.until("keys")["keys"] == list("hrsxnbueq?")
     session.press("w")
 
-    assert "w is not a key of this list; press ? to see the keys." in session.until("notice")["text"]
+    notice = session.until("notice")["text"]
+    assert "w is not a key of this list; press ? to see the keys." in notice
 
 
 def test_a_key_that_fails_is_a_sentence_and_the_loop_goes_on(session, monkeypatch):

@@ -150,7 +150,7 @@ class CourseProof:
 
     @property
     def cached(self) -> dict[str, int]:
-        """How many checks and mutants were proved before."""
+        """Counts the checks and mutants with a cached proof."""
         return {"checks": sum(one.cached for proof in self.proofs for one in proof.outcomes),
                 "mutants": sum(one.cached for proof in self.proofs for one in proof.mutants)}
 

@@ -113,11 +113,11 @@ def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
     names = "; ".join(f'"{name}"' for name in error.near)
     if error.several:
         more = "" if error.several == len(error.near) else "such as "
-        return TritonlabError(f"{error.several} cases of {module.id} go by '{error.wanted}': "
+        return TritonlabError(f"{error.several} cases of {module.id} match '{error.wanted}': "
                               f"{more}{names}.", "Type more of the name.")
     nearest = f" The nearest: {names}." if names else ""
-    return TritonlabError(f"No case of {module.id} goes by '{error.wanted}'.{nearest}",
-                          f"`tritonlab grade {module.id}` names all of them.")
+    return TritonlabError(f"No case of {module.id} is called '{error.wanted}'.{nearest}",
+                          f"`tritonlab grade {module.id}` lists all of them.")
 
 
 def start_sandbox() -> "Sandbox":
@@ -153,7 +153,7 @@ def save(course: Course, submission: Submission, report: Report) -> SaveResult:
         return SaveResult(before)
     if submission.workspace is None:
         return SaveResult(before, complaint="The result was not saved: there is no workspace here. "
-                          f"`tritonlab start {submission.module.id}` makes one.")
+                          f"`tritonlab start {submission.module.id}` creates one.")
     if not submission.in_place:
         own = submission.workspace.kernel(submission.module)
         complaint = (f"The result was not recorded: {errors.shown(submission.kernel)} is not the "

@@ -166,7 +166,7 @@ def _operands(input: Any, axis: Any) -> tuple[list[Handle], list[Any], int]:
 
 
 def _items(result: Any) -> Blocks:
-    """What a function returned, as tensors."""
+    """Returns the results of a function as tensors."""
     items = result if isinstance(result, tuple | tl.tuple) else (result,)
     return tuple(map(interpreter.interpreter_semantic.to_tensor, items))
 

@@ -43,7 +43,7 @@ class KernelFailed(RuntimeError):
 
 @dataclass
 class Trace:
-    """What happened inside the block: one outcome for each launch, and what was found."""
+    """The outcomes of the launches inside the block, and their findings."""
 
     memory: Memory
     launches: list[LaunchOutcome] = field(default_factory=list)

@@ -64,7 +64,7 @@ class HostDescriptor:
 
 @dataclass(frozen=True)
 class LaunchOutcome:
-    """What one launch did. ``failure`` is the finding that stopped it."""
+    """The outcome of one launch. ``failure`` is the finding that stopped it."""
 
     programs: int
     idle_programs: int = 0
@@ -139,7 +139,7 @@ def _turns(programs: int, order: Order, sample: int | None) -> Array:
 
 
 def _first_chunk(kernel: Any, arguments: Mapping[str, Any]) -> int:
-    """How many programs may start together, if a block is as large as two constants can make it."""
+    """Returns the number of programs to start together, by their largest block."""
     constants = [arguments[p.name] for p in kernel.params if p.is_constexpr]
     sizes = sorted(n for n in constants if isinstance(n, int) and n >= 16)
     return max(1, min(_FIRST_CHUNK, _FIRST_ELEMENTS // math.prod(sizes[-2:])))
@@ -322,7 +322,7 @@ def _stuck(memory: Memory, queue: deque[_Program]) -> None:
 
 
 def bind(kernel: Any, arguments: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
-    """What the rewritten kernel is called with; tensors get their places in the running launch."""
+    """Builds the arguments of the rewritten kernel; tensors are bound to the launch."""
     return {p.name: _bind(p, arguments[p.name], memory) for p in kernel.params}
 
 
@@ -337,7 +337,7 @@ def _bind(parameter: Any, value: Any, memory: Memory) -> Any:
 
 
 def _convert(name: str, value: Any, annotation: str, memory: Memory) -> Any:
-    """What a GPU would be handed: addresses, 32- or 64-bit integers, float32, one bit.
+    """Converts an argument as for a GPU: address, 32- or 64-bit integer, float32, bit.
 
     The integer 1 is compiled into the kernel as a constant, unless its type is annotated.
     """

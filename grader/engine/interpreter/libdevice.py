@@ -263,7 +263,7 @@ def bound(semantic: Any) -> list[tuple[types.ModuleType, str, Callable[..., Any]
 
 
 def by_name(function: Any) -> Callable[..., Any] | None:
-    """What a name imported from libdevice stands for while kernels are interpreted.
+    """Returns the interpreter's replacement for a name imported from libdevice.
 
     None for any other function.
     """

@@ -57,7 +57,7 @@ class Memory:
         self._start((0, 0, 0), "")
 
     def turns(self, counts: Array) -> Iterable[Any]:
-        """Which turns of a loop run that has so many of them, one number for each program.
+        """Returns the iterations of a loop, given the count for each program.
 
         Raises:
             Diverged: programs have different numbers.
@@ -144,7 +144,7 @@ class Memory:
 
     def _located(self, kind: str, pointers: Handle, mask: Handle | None, dtype: np.dtype[Any],
                  rows: int) -> tuple[MemoryInstruction, list[Part]]:
-        """Where the elements of an access lie; those that lie nowhere are reported."""
+        """Locates the elements of an access; reports those outside every storage."""
         access = MemoryInstruction(kind, line_in(self.running.file), rows)
         return access, self.running.regions.parts(pointers, mask, rows, dtype.itemsize,
                                                   partial(self.checks.outside, access))

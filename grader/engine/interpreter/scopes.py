@@ -1,4 +1,4 @@
-"""Where a variable of a kernel ends, and which type it must keep.
+"""Checks scopes of kernel variables, and that their types do not change.
 
 Python sees the turns and branches that run; the compiler sees each once, with the variables that
 were there before. What a branch on a runtime value or a turn of a loop assigns for the first time
