@@ -47,7 +47,7 @@ class Kind(enum.StrEnum):
     CALL = "call"
 
 
-SPARED = "not run: less effort was asked for"
+SPARED = "not run: less effort was requested"
 AFTER_FAILURE = "not run: it cannot change the first failure"
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
 

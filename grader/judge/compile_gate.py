@@ -165,7 +165,7 @@ class Gate:
         finding = refused[0][1] if refused else self._stopped
         if finding is None and self._is_late:
             return replace(result, verdict=Verdict.SKIPPED, skipped=Skip.TIME, facts={},
-                           reason="not all were compiled: the grade had taken its time")
+                           reason="not all were compiled: the grade had reached its time limit")
         if finding is None:
             return result
         if cases := list(dict.fromkeys(self._begun[number].case for number, _ in refused)):

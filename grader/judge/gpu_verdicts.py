@@ -73,7 +73,7 @@ class GpuVerdicts:
         Raises:
             SandboxBroken: the processes are gone.
         """
-        why = "not timed: right values come first"
+        why = "not timed: a case with wrong values comes first"
         right = not any(result.verdict in (Verdict.FAILED, Verdict.ERROR) and not result.advisory
                         and result.kind is not Kind.PERFORMANCE for result in before)
         if (right or self._throughout) and (self._ctx.gpu_calls or self._ctx.forecasts):
@@ -195,7 +195,7 @@ class GpuVerdicts:
                           f"in fresh memory"}
         if left_out := len(self._ctx.left_out):
             cases = "case lies" if left_out == 1 else "cases lie"
-            facts["left out"] = f"{left_out} {cases} on too much memory to be moved"
+            facts["left out"] = f"{left_out} {cases} too large for the GPU"
         summary = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED, facts=facts)
         failed = [result for result in deciding if result.verdict is Verdict.FAILED]
         if failed:
@@ -221,7 +221,7 @@ class GpuVerdicts:
         outlines = ctx.outlines(case)
         needed = oversized.least(ctx.part(case), outlines)
         if oversized.has_holes(case):
-            return replace(skipped, reason="not timed: its inputs lie too far apart in memory")
+            return replace(skipped, reason="not timed: its inputs are too far apart in memory")
         if needed.bytes > LARGE and large_tensors.device() == "cpu":
             return replace(skipped, skipped=Skip.GPU, reason=(
                 "not timed: drawing inputs of this size takes a GPU that the grader's own torch "

@@ -29,9 +29,9 @@ def is_given(right: float, why: str, within: float) -> Callable[..., None]:
     """A check of a prediction, within a share of it; ``why`` leads to the right number."""
     def check(answer: Any, name: str) -> None:
         assert answer is not None, (
-            f"PREDICT[{name!r}] holds no number yet. Write one down before you measure.")
+            f"PREDICT[{name!r}] has no number yet. Write one down before you measure.")
         assert not isinstance(answer, str), f"PREDICT[{name!r}] is {answer}, which is not a number."
-        share = " A share is asked for, from 0 to 1." if 0 < right < 1 < answer else ""
+        share = " It must be a share, from 0 to 1." if 0 < right < 1 < answer else ""
         assert math.isclose(answer, right, rel_tol=within), (
             f"PREDICT[{name!r}] is {answer:,.10g}.{share} {why}")
 

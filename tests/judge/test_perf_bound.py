@@ -92,20 +92,19 @@ def test_a_good_kernel_is_expected_to_pass_which_is_no_pass(judged):
     assert result.verdict is Verdict.SKIPPED
     assert result.reason.startswith(
         "expected to pass on a GPU; predicted for the NVIDIA H100 SXM, not measured: ")
-    assert "bound by memory" in result.reason and "where 80 % is asked for" in result.reason
+    assert "bound by memory" in result.reason and "where 80 % is required" in result.reason
     assert result.facts["memory traffic"] == "1.00x of the minimum"
 
 
 def test_a_case_that_asks_for_no_speed_names_no_share(judged):
     result = judged(WIDE, performance("a million floats", rand(1 << 20), pass_at=1e-9))
 
-    assert result.reason == ("a GPU is needed: this case asks for right values at this size, and "
-                             "for no speed")
+    assert result.reason == "a GPU is needed: this case checks values at this size, not speed"
 
 
 @pytest.mark.parametrize(("low", "high", "says"), [
     (100, 100, "1.00x of the minimum"), (40, 120, "0.40 to 1.20x of the minimum"),
-    (55, 55, "0.55x of the minimum, by a sample that does not show all of it"),
+    (55, 55, "0.55x of the minimum, by an incomplete sample"),
 ])
 def test_less_than_the_minimum_is_no_figure_to_rely_on(low, high, says):
     assert traffic(low, high, 100) == says
@@ -116,7 +115,7 @@ def test_what_leaves_work_out_is_not_expected_to_pass(judged):
 
     assert half.verdict is Verdict.SKIPPED
     assert half.reason.startswith("a GPU is needed; predicted")
-    assert half.reason.endswith("but only 0.50 times the bytes that the job needs were seen")
+    assert half.reason.endswith("but only 0.50x of the required bytes were observed")
 
 
 def test_a_kernel_that_failed_is_not_expected_to_pass(tmp_path, sandbox):
@@ -252,7 +251,7 @@ def test_a_product_is_measured_by_products_and_not_by_copies(judged):
     assert low.verdict is high.verdict is Verdict.SKIPPED
     assert low.reason.startswith("expected to pass on a GPU; predicted for the NVIDIA H100 SXM")
     assert " TFLOP/s, about " in low.reason
-    assert low.reason.endswith(" % of matmul speed where 20 % is asked for")
+    assert low.reason.endswith(" % of matmul speed where 20 % is required")
     assert high.reason.startswith("a GPU is needed; ")
 
 

@@ -64,7 +64,7 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
     if not isinstance(innermost, _MEANT) and _module(innermost) in _OURS:
         raise RuntimeError(f"the engine failed while it ran `{kernel}`") from error
     if isinstance(innermost, NotInterpreted):
-        raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not know"
+        raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not support"
                            ) from error
     line = getattr(innermost, "line", None) or raised_line(file, error)
     if isinstance(innermost, KernelError):
