@@ -312,9 +312,10 @@ def _stuck(memory: Memory, queue: deque[_Program]) -> None:
     poll = first.poll
     place = memory.running.place(int(first.attempt.programs[0]))
     if poll is None or not poll.place:
-        raise KernelError(f"{place} did not finish: an iteration of its loop changes neither memory "
-                          "nor a variable", code="R02", line=poll.line if poll else None)
-    raise KernelError(f"{place} waits forever: it polls {poll.place}, and no program changes it", code="R02", line=poll.line)
+        raise KernelError(f"{place} did not finish: an iteration of its loop changes neither "
+                          "memory nor a variable", code="R02", line=poll.line if poll else None)
+    raise KernelError(f"{place} waits forever: it polls {poll.place}, and no program changes it",
+                      code="R02", line=poll.line)
 
 
 # -- arguments ----------------------------------------------------------------------------------
