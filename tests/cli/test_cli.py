@@ -516,10 +516,10 @@ def test_a_partial_pass_is_no_evidence_and_leads_to_the_whole(run, judge, words)
     (UnknownCase("zzz", []), "No case of track1/softmax is called 'zzz'. "
                              "`tritonlab grade track1/softmax` lists all of them."),
     (UnknownCase("row", ["one row", "two rows"], 2),
-     "2 cases of track1/softmax go by 'row': \"one row\"; \"two rows\". "
+     "2 cases of track1/softmax match 'row': \"one row\"; \"two rows\". "
      "Type more of the name."),
     (UnknownCase("row", ["one row", "two rows"], 9),
-     "9 cases of track1/softmax go by 'row': such as \"one row\"; \"two rows\". "
+     "9 cases of track1/softmax match 'row': such as \"one row\"; \"two rows\". "
      "Type more of the name."),
     (UnknownCase("every launch compiles for the NVIDIA H100", []),
      "'every launch compiles for the NVIDIA H100' is not a separate case: it applies to every case "
@@ -844,11 +844,11 @@ def test_running_an_exercise_in_the_course_itself(home, judge, course_root, caps
 
 @pytest.mark.parametrize(("words", "message"), [
     (["grade"], "There is no workspace at tritonlab-workspace. "
-                "`tritonlab start track1/copy` makes one."),
+                "`tritonlab start track1/copy` creates one."),
     (["grade", "softmax"], "There is no workspace at tritonlab-workspace. "
-                           "`tritonlab start track1/softmax` makes one."),
+                           "`tritonlab start track1/softmax` creates one."),
     (["certificate"], "There is no workspace at tritonlab-workspace. "
-                      "`tritonlab start track1/copy` makes one."),
+                      "`tritonlab start track1/copy` creates one."),
     (["start", "sofmax"], "No module is called 'sofmax'. Did you mean track1/softmax? "
                           "`tritonlab list` shows all."),
     (["grade", "sofmax"], "No module is called 'sofmax'. Did you mean track1/softmax? "
@@ -871,7 +871,7 @@ def test_an_exercise_that_was_deleted_can_be_made_anew(run):
 
     assert shown.code == 2
     assert shown.err == f"There is no file at {KERNEL}. `tritonlab start track1/softmax` " \
-                        "makes a fresh one.\n"
+                        "creates a fresh one.\n"
 
 
 @pytest.mark.parametrize("verb", ["grade", "start"])

@@ -94,7 +94,7 @@ def test_without_a_workspace_it_names_the_first_step(run):
     shown = run("report")
 
     assert shown.code == 2
-    assert "`tritonlab start track1/copy` makes one." in shown.err
+    assert "`tritonlab start track1/copy` creates one." in shown.err
 
 
 def test_a_journal_that_says_little_still_makes_a_report(run, home):

@@ -532,9 +532,9 @@ HOSTILE = {
     "a field twice": (b'{"schema": 1, "schema": 1}', "a field is given twice"),
     "nested deeply": (b"[" * 100_000, "it is nested too deeply"),
     "a long number": (b'{"schema": ' + b"9" * 10_000 + b"}", "more than 15 digits"),
-    "a schema that is no number": (b'{"schema": true}', "schema has the wrong type"),
+    "a schema that is not a number": (b'{"schema": true}', "schema has the wrong type"),
     "an infinite number": (b'{"schema": 1e999}', "a number is too large"),
-    "no number": (b'{"schema": NaN}', "NaN is no number"),
+    "no number": (b'{"schema": NaN}', "NaN is not a number"),
     "too large": (b" " * (certificate_reader.LARGEST + 1), "it has more than 4 MB"),
     "another schema": (b'{"schema": 3}', "its schema is not one of (1, 2)"),
     "nothing in it": (b'{"schema": 1}', "modules is missing"),
@@ -632,7 +632,7 @@ def test_sources_that_are_no_folder_are_said(run, passed):
     answer = run("verify", "page.html", "--sources", "nowhere")
 
     assert (answer.code, answer.err) == (
-        2, "There is no folder nowhere. Name the one that holds the sources with "
+        2, "There is no folder nowhere. Pass the folder that contains the sources with "
            "`--sources FOLDER`.\n")
 
 

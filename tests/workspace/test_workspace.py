@@ -24,7 +24,7 @@ def test_the_workspace_is_the_nearest_folder_upwards_with_the_mark(home, monkeyp
 def test_without_a_mark_it_is_a_folder_in_the_current_one(home):
     assert workspace.locate() == home / "tritonlab-workspace"
     assert workspace.find() is None
-    with pytest.raises(NoWorkspace, match=r"`tritonlab start 1\.1` makes one"):
+    with pytest.raises(NoWorkspace, match=r"`tritonlab start 1\.1` creates one"):
         workspace.require("1.1")
 
 
