@@ -219,6 +219,16 @@ def test_what_is_there_twice_or_unknown_is_named(tmp_path):
         "two modules of track1 are 1.1", "two modules of track1 are track1/doubling"]
 
 
+@pytest.mark.parametrize("before", ["track1/nowhere", "track1/doubling", "track2/doubling"])
+def test_a_warm_up_of_no_other_module_of_its_track_is_named(made, before):
+    module = made.file("tracks/module.toml")
+    module.write_text(f'before = "{before}"\n' + module.read_text())
+    roots = course.roots_in(made.root)
+
+    assert list(module_files.strays(course.load(roots), roots)) == [
+        f'track1/doubling says before = "{before}", which is not another module of track1']
+
+
 def test_where_nothing_is_numbered_hints_name_the_functions(tmp_path):
     made = authored.make(tmp_path, "track4/doubling")
 

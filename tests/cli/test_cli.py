@@ -105,6 +105,18 @@ def test_start_warns_of_missing_prerequisites_and_goes_on(run):
     assert KERNEL.is_file()
 
 
+def test_start_names_the_warm_ups_of_a_module(run, course_root):
+    toy.write_module(course_root, "missing-elements", "04-sum", "Sums", core=False,
+                     before="track1/softmax")
+
+    shown, warm_up, as_json = run("start", "softmax"), run("start", "sum"), \
+        json.loads(run("start", "softmax", "--json").out)
+
+    assert "To meet its ideas one at a time, start with track1/sum (1.5 h)." in shown.out
+    assert "one at a time" not in warm_up.out
+    assert as_json["warm_ups"] == ["track1/sum"]
+
+
 def test_start_again_changes_nothing_and_says_so(run):
     run("start", "softmax")
     KERNEL.write_text("my work")

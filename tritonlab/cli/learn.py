@@ -38,7 +38,8 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
 
     After a pass that is the first one of the course, so that nothing is left behind. Where the
     current module is open, that one is left for later, and the next behind it is started; behind
-    the last comes the first. Electives come once no core module is left.
+    the last comes the first. Electives come once no core module is left, except warm-ups, which
+    come before the module that they prepare for.
     """
     the_course = course.load()
     place = workspace.find()
@@ -218,7 +219,8 @@ def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain:
     show(as_json, plain,
          {"schema": 1, "module": module.id, "kernel": str(begun.started.kernel),
           "copied": begun.started.copied, "kept": begun.started.kept,
-          "missing_prerequisites": begun.missing, "editor": opened or None},
+          "missing_prerequisites": begun.missing,
+          "warm_ups": [one.id for one in begun.warm_ups], "editor": opened or None},
          lambda screen: view.show_start(screen, begun, why, opened),
          begun.command, f"Edit {to_edit}, then type: ")
     return warn(begun.warning)

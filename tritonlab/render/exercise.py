@@ -50,6 +50,11 @@ def show_start(screen: Screen, begun: StartedModule, *before: str) -> None:
         are = "is" if len(missing) == 1 else "are"
         screen.line(f"It builds on {', '.join(missing)}, which {are} not passed yet. "
                     "You can go on all the same.")
+    if warm_ups := begun.warm_ups:
+        screen.blank()
+        minutes = sum(one.minutes for one in warm_ups)
+        screen.line(f"To meet its ideas one at a time, start with "
+                    f"{' and '.join(one.id for one in warm_ups)} ({hours(minutes)}).")
     screen.blank()
 
 

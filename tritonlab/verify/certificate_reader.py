@@ -22,7 +22,7 @@ from tritonlab.progress.journal import CERTIFICATE, LOST, MARK, canonical
 from tritonlab.workspace.workspace import Workspace
 
 MARKER = '<script type="application/json" id="certificate">'  # before the data in a page
-LARGEST = 4_000_000  # bytes; a page of 26 modules has about 50 000
+LARGEST = 4_000_000  # bytes; a page of all modules has about 50 000
 MOST_MODULES = 500
 _END = "</script>"
 _DIGITS = 15  # of a number
