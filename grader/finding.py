@@ -153,7 +153,7 @@ DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]
 
 
 class WrongValues(FindingData, frozen=True):
-    """How a result differs from the reference.
+    """The difference between a result and the reference.
 
     Args:
         kind: ``nonfinite``, ``values``, ``drift`` or ``tf32``, as in a ``Difference``.

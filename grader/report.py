@@ -1,4 +1,4 @@
-"""What a grade says: findings, verdicts, case results and the report, with their writers."""
+"""The report of a grade: findings, verdicts, case results, serialization."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Verdict(enum.StrEnum):
 
 
 class Skip(enum.StrEnum):
-    """Why a case was skipped, where code decides by it."""
+    """The reason for a skipped case, if code depends on it."""
 
     FAILED = "failed"  # it cannot change the first failure
     GPU = "gpu"  # only a usable GPU can tell
@@ -38,7 +38,7 @@ class Skip(enum.StrEnum):
 
 
 class Kind(enum.StrEnum):
-    """What a case looks at."""
+    """The kind of a case."""
 
     CORRECTNESS = "correctness"
     EDGE = "edge"
@@ -47,7 +47,7 @@ class Kind(enum.StrEnum):
     CALL = "call"
 
 
-SPARED = "not run: less effort was asked for"
+SPARED = "not run: less effort was requested"
 AFTER_FAILURE = "not run: it cannot change the first failure"
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
 
@@ -123,7 +123,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Details:
-    """What one case was made of, a line each; ``elements`` are (index, got, expected)."""
+    """Details of one case, a line each; ``elements`` are (index, got, expected)."""
 
     inputs: tuple[str, ...] = ()
     launches: tuple[str, ...] = ()

@@ -88,7 +88,7 @@ def mistakes_in(name: str, suite: Suite) -> list[Mutant]:
     """The known mistakes that can make a case fail: those of the functions that it calls.
 
     Where a suite has several functions, a mistake belongs to those of the cases that it gets wrong.
-    One that names no case may be anywhere, and so may a failure that is no case's own.
+    One that names no case may be anywhere, and so may a failure that does not belong to a case.
     """
     called = {case.name: {case.about} for case in suite.all_cases}
     called |= {law.name: {*law.functions} for law in suite.properties}
@@ -131,5 +131,5 @@ def result_of(case: Case, findings: Sequence[Finding],
 
 
 def replay_options(name: str, names: Sequence[str], seed: str) -> str:
-    """What to add to a grade's command so that it runs one case with the same inputs."""
+    """Returns the options that repeat one case with the same inputs."""
     return f"--case {shlex.quote(case_selection.shortest(name, names))} --seed {seed}"

@@ -35,7 +35,7 @@ datasheet: ``torch.matmul`` reached 0.69 to 0.76 on an H200, in float16, bfloat1
 
 @dataclass(frozen=True)
 class Yardstick:
-    """The speed of which a share is asked for: that of a copy, or of multiplying matrices.
+    """The speed of which a share is required: that of a copy, or of multiplying matrices.
 
     ``slow`` and ``fast`` are the seconds between which the whole job would take at that speed.
     """
@@ -157,18 +157,18 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
     defects = dict.fromkeys(one.name for one in examined.defects if one.weight == "defect")
     seconds = examined.prediction.seconds
     if limits.pass_at < measurement.SOME:
-        return "a GPU is needed: this case asks for right values at this size, and for no speed"
+        return "a GPU is needed: this case checks values at this size, not speed"
     share = yardstick.fast / seconds
     rate = f"{needed.flops / seconds / 1e12:.0f} TFLOP/s, about " * (yardstick.name == "matmul")
     prediction = f"predicted for the {target.title}, not measured: {seconds * 1e3:.3g} ms, bound " \
            f"by {_BOUNDS[examined.prediction.bound]}, {rate}{percent(share)} of " \
-           f"{yardstick.name} speed where {percent(limits.pass_at)} is asked for"
+           f"{yardstick.name} speed where {percent(limits.pass_at)} is required"
     if defects:
-        return f"a GPU is needed; {prediction}. `tritonlab inspect` tells of: {', '.join(defects)}"
+        return f"a GPU is needed; {prediction}. `tritonlab inspect` reports: {', '.join(defects)}"
     moved = sum(survey.loaded.high + survey.stored.high for survey in surveys)
     if surveys and moved < WHOLE * needed.bytes:
-        return (f"a GPU is needed; {prediction}, but only {moved / needed.bytes:.2f} times the "
-                "bytes that the job needs were seen")
+        return (f"a GPU is needed; {prediction}, but only {moved / needed.bytes:.2f}x of the "
+                "required bytes were observed")
     if failed:
         return f"a GPU is needed; {prediction}, but a case before this one has failed"
     if share >= limits.pass_at + EXPECTED:
@@ -187,6 +187,6 @@ def traffic(low: int, high: int, needed: int) -> str:
 
     It is less than 1 where a sample of programs missed some, or the launches leave work out.
     """
-    short = ", by a sample that does not show all of it" * (high < WHOLE * needed)
+    short = ", by an incomplete sample" * (high < WHOLE * needed)
     times = " to ".join(dict.fromkeys((f"{low / needed:.2f}", f"{high / needed:.2f}")))
     return f"{times}x of the minimum{short}"

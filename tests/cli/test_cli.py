@@ -124,7 +124,7 @@ def test_start_again_changes_nothing_and_says_so(run):
     shown = run("start", "softmax")
 
     assert shown.code == 0
-    assert "already there, and nothing in it was changed" in shown.out
+    assert "already there, and it was not changed" in shown.out
     assert KERNEL.read_text() == "my work"
 
 
@@ -484,7 +484,7 @@ def test_a_case_alone_is_shown_in_detail_and_not_recorded(run, judge):
     for text in ("x: float32, 4 x 127, strides 127, 1", "softmax_kernel[4], line 9",
                  "\n    n_cols = 127\n", "  element    got   expected\n",
                  "   [0, 0]   0.25        0.5\n", "  [0, 12]     -1      0.125\n",
-                 "0 of 1 checks passed in 0.4 s. Nothing is recorded: one case alone is no"):
+                 "0 of 1 checks passed in 0.4 s. Nothing is recorded: a single case is not"):
         assert text in shown.out
     assert last_line(shown.out).strip().endswith(f"tritonlab grade track1/softmax {REPLAY}")
     assert shown.out.count("--case") == 1
@@ -523,18 +523,18 @@ def test_a_partial_pass_is_no_evidence_and_leads_to_the_whole(run, judge, words)
 
 @pytest.mark.parametrize(("error", "message"), [
     (UnknownCase("4 rwos", ["4 rows of 128 columns", "one row"]),
-     "No case of track1/softmax goes by '4 rwos'. The nearest: \"4 rows of 128 columns\"; "
-     "\"one row\". `tritonlab grade track1/softmax` names all of them."),
-    (UnknownCase("zzz", []), "No case of track1/softmax goes by 'zzz'. "
-                             "`tritonlab grade track1/softmax` names all of them."),
+     "No case of track1/softmax is called '4 rwos'. The nearest: \"4 rows of 128 columns\"; "
+     "\"one row\". `tritonlab grade track1/softmax` lists all of them."),
+    (UnknownCase("zzz", []), "No case of track1/softmax is called 'zzz'. "
+                             "`tritonlab grade track1/softmax` lists all of them."),
     (UnknownCase("row", ["one row", "two rows"], 2),
-     "2 cases of track1/softmax go by 'row': \"one row\"; \"two rows\". "
+     "2 cases of track1/softmax match 'row': \"one row\"; \"two rows\". "
      "Type more of the name."),
     (UnknownCase("row", ["one row", "two rows"], 9),
-     "9 cases of track1/softmax go by 'row': such as \"one row\"; \"two rows\". "
+     "9 cases of track1/softmax match 'row': such as \"one row\"; \"two rows\". "
      "Type more of the name."),
     (UnknownCase("every launch compiles for the NVIDIA H100", []),
-     "'every launch compiles for the NVIDIA H100' is no case of its own: it is asked of every case "
+     "'every launch compiles for the NVIDIA H100' is not a separate case: it applies to every case "
      "that launches a kernel, together with the case's values. Name one of these, or grade all: "
      "`tritonlab grade track1/softmax`."),
 ], ids=["near", "nothing near", "two", "many", "the compile check"])
@@ -555,7 +555,7 @@ def test_a_seed_is_hexadecimal(run, judge, seed):
     shown = run("grade", f"--seed={seed}")
 
     assert (shown.code, shown.out) == (2, "")
-    assert shown.err == (f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits. "
+    assert shown.err == (f"'{seed}' is not a seed: a seed has 1 to 64 hexadecimal digits. "
                          "Copy it from the line of the report that begins with Repeat.\n")
 
 
@@ -805,7 +805,7 @@ def test_the_tour_fails_when_a_step_does_not_end_as_it_must(run, tour_judge, jud
 
     assert [step["ok"] for step in data["steps"]] == [True, False, False, True, True]
     assert (data["ok"], shown.code) == (False, 3)
-    assert "This is not what had to happen: the grade fails with P01" in shown.out
+    assert "Not as expected: the grade fails with P01" in shown.out
 
 
 # ------------------------------------------------------------ python kernel.py
@@ -856,11 +856,11 @@ def test_running_an_exercise_in_the_course_itself(home, judge, course_root, caps
 
 @pytest.mark.parametrize(("words", "message"), [
     (["grade"], "There is no workspace at tritonlab-workspace. "
-                "`tritonlab start track1/copy` makes one."),
+                "`tritonlab start track1/copy` creates one."),
     (["grade", "softmax"], "There is no workspace at tritonlab-workspace. "
-                           "`tritonlab start track1/softmax` makes one."),
+                           "`tritonlab start track1/softmax` creates one."),
     (["certificate"], "There is no workspace at tritonlab-workspace. "
-                      "`tritonlab start track1/copy` makes one."),
+                      "`tritonlab start track1/copy` creates one."),
     (["start", "sofmax"], "No module is called 'sofmax'. Did you mean track1/softmax? "
                           "`tritonlab list` shows all."),
     (["grade", "sofmax"], "No module is called 'sofmax'. Did you mean track1/softmax? "
@@ -883,13 +883,13 @@ def test_an_exercise_that_was_deleted_can_be_made_anew(run):
 
     assert shown.code == 2
     assert shown.err == f"There is no file at {KERNEL}. `tritonlab start track1/softmax` " \
-                        "makes a fresh one.\n"
+                        "creates a fresh one.\n"
 
 
 @pytest.mark.parametrize("verb", ["grade", "start"])
 @pytest.mark.parametrize(("put", "says"), [
     (lambda path: path.mkdir(), "is a folder. Move it away. "),
-    (lambda path: path.symlink_to(path.name), "is a symbolic link that leads back to itself. "
+    (lambda path: path.symlink_to(path.name), "is a symbolic link that points back to itself. "
                                               "Remove the link. "),
 ], ids=["folder", "loop"])
 def test_what_lies_where_the_exercise_should_is_named_with_the_next_step(run, verb, put, says):
@@ -900,13 +900,13 @@ def test_what_lies_where_the_exercise_should_is_named_with_the_next_step(run, ve
     shown = run(verb, "softmax")
 
     assert (shown.code, shown.err) == (
-        2, f"{KERNEL} {says}`tritonlab start track1/softmax` makes a fresh one.\n")
+        2, f"{KERNEL} {says}`tritonlab start track1/softmax` creates a fresh one.\n")
 
 
 @pytest.mark.parametrize("words", [["grade"], ["start", "softmax"]], ids=" ".join)
 @pytest.mark.parametrize(("put", "kind"), [
     (lambda path: path.write_text("x"), "a file"),
-    (lambda path: path.symlink_to("nowhere"), "a link that leads to no folder"),
+    (lambda path: path.symlink_to("nowhere"), "a link that does not point to a folder"),
 ], ids=["file", "link"])
 def test_a_workspace_whose_records_are_no_folder_says_so(run, home, words, put, kind):
     put(home / ".tritonlab")
@@ -924,7 +924,7 @@ def test_a_file_of_no_module_asks_for_one(run, home):
     shown = run("grade", "mine.py")
 
     assert (shown.code, shown.err) == (
-        2, "mine.py lies in no module's folder. Say which exercise it is with `--module ID`.\n")
+        2, "mine.py is not in the folder of a module. Name its module with `--module ID`.\n")
 
 
 @pytest.mark.parametrize("words", [["grad"], ["list", "--colour"], ["start"]])

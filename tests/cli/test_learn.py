@@ -380,7 +380,7 @@ def test_an_exercise_that_nobody_has_touched_is_left_alone(run):
     shown = run("reset", "--yes")
 
     assert shown.code == 0
-    assert "Nobody has touched this exercise, so nothing was changed." in shown.out
+    assert "This exercise is unmodified, so nothing was changed." in shown.out
     assert not list(BACKUPS.iterdir())
     assert [r["event"] for r in records()] == ["started"]
 
@@ -545,7 +545,7 @@ def test_what_cannot_be_reset_or_brought_back_says_what_to_type(place, toy_cours
     with pytest.raises(NoWorkspace, match=r"no backup of track1/softmax to bring back"):
         reset.undo(toy_course, place, module)
     place.kernel(module).unlink()
-    with pytest.raises(NoWorkspace, match=r"`tritonlab start track1/softmax` makes a fresh one"):
+    with pytest.raises(NoWorkspace, match=r"`tritonlab start track1/softmax` creates a fresh one"):
         reset.reset(toy_course, place, module)
 
 
@@ -763,7 +763,7 @@ def test_the_history_of_one_module_leaves_others_out(run, judge):
 def test_a_history_without_attempts_says_so(run):
     shown = run("status", "softmax")
 
-    assert shown.out == "Nothing was graded yet.\nNext: tritonlab start track1/softmax\n"
+    assert shown.out == "Nothing has been graded yet.\nNext: tritonlab start track1/softmax\n"
 
 
 # ------------------------------------------------------------ merging

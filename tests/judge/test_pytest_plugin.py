@@ -58,7 +58,7 @@ def test_a_wrong_kernel_fails_in_the_same_cases_and_pytest_shows_the_diagnosis(s
 
 
 @pytest.mark.parametrize(("arguments", "says"), [
-    ([SUITE], "give --tritonlab-kernel PATH"),
+    ([SUITE], "pass --tritonlab-kernel PATH"),
     (["--tritonlab-kernel", "nowhere.py", SUITE], "cannot be read"),
     (["--kernel", "nowhere.py", SUITE], "unrecognized arguments: --kernel"),
 ])

@@ -147,7 +147,8 @@ def findings(report: grader.Report) -> list[str]:
     ({"lib/twice/api.py": API + "\nclass A(Protocol):\n    def g(self): ...\n"}, "", ()),
     ({"lib/twice/kernel.py": KERNEL.replace("@triton.jit", "")}, "P03", ("triton.jit",)),
     ({"lib/twice/api.py": API.replace("double(x)", "double(y)")}, "P04", ("double(x)",)),
-    ({"kernel.py": "import torch\n", "lib/twice/api.py": "x = 1\n"}, "P04", ("no function",)),
+    ({"kernel.py": "import torch\n", "lib/twice/api.py": "x = 1\n"}, "P04",
+     ("does not define a function",)),
     ({"lib/NOTES.md": "x" * MAX_BYTES}, "P02", ("1,000,000",)),
 ], ids=["right", "missing", "no Python", "a blank", "a blank method", "a protocol", "no kernel",
         "another signature", "nothing defined", "too large"])
@@ -348,7 +349,7 @@ def test_a_tree_that_does_not_end_well_is_told_and_stops_no_other(tmp_path, sand
 
     assert report.verdict is Verdict.PASSED, findings(report)
     assert said["good"] == "twice"
-    assert "the process ended" in said["dies"].lower()
+    assert "ended the process" in said["dies"]
     assert "ZeroDivisionError" in said["broken"]
 
 

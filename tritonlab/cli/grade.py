@@ -147,7 +147,7 @@ def _after_grade(the_course: course.Course, submission: Submission, report: Repo
         return command, "Try once more: "
     if report.verdict is Verdict.INCONCLUSIVE and report.out_of_time:
         return f"{command} --all", "Without a limit of time: "
-    if report.only:  # a failure that is no case's own has no replay
+    if report.only:  # a failure without a case has no replay
         command = _replay(submission, report.first_failure) or \
             f"{submission.typed('grade')} --case {shlex.quote(report.only)} --seed {report.seed}"
     return command, f"Edit {submission.to_edit}, then type: "

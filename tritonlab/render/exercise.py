@@ -30,7 +30,7 @@ def show_start(screen: Screen, begun: StartedModule, *before: str) -> None:
     screen.blank()
     where = shown(started.kernel.parent)
     if started.kernel.name in started.kept:
-        screen.line(f"Your exercise is already there, and nothing in it was changed: {where}")
+        screen.line(f"Your exercise is already there, and it was not changed: {where}")
     else:
         screen.line(f"The exercise is in {where}")
     if started.copied and started.kept:
@@ -67,7 +67,7 @@ def show_hint(screen: Screen, given: Hint, *after: str) -> None:
                  if todos else "", "dim"))
     screen.line(given.text, lead=(f"Hint {given.rung} of {len(group.rungs)}: ",))
     if given.repeated:
-        screen.line(("This was the last one; it is shown again.", "dim"))
+        screen.line(("This was the last hint; it is shown again.", "dim"))
     for sentence in after:
         screen.line(sentence)
 
@@ -77,7 +77,7 @@ def show_reset(screen: Screen, backup: Backup, place: Path) -> None:
     module = backup.module
     screen.line((module.id, "strong"), f"  {module.title}")
     if not backup.changed:
-        screen.line("Nobody has touched this exercise, so nothing was changed.")
+        screen.line("This exercise is unmodified, so nothing was changed.")
         return
     if backup.restored:
         screen.line(f"Your work is back in {shown(place)}; it stays in its backup too.")

@@ -54,7 +54,7 @@ def show_list(screen: Screen, course: Course, certificate: Certificate) -> None:
                             (hours(module.minutes), "dim"), indent=2,
                             lead=(state, f" {module.id:<{width}}  "))
         if not track.modules:
-            screen.line(("No module of this track is here yet.", "dim"), lead=("  ",))
+            screen.line(("This track has no modules yet.", "dim"), lead=("  ",))
         screen.blank()
     screen.line((LEGEND, "dim"))
     show_totals(screen, certificate, " passed", tracks=False)
@@ -133,7 +133,7 @@ def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
 def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrade]) -> None:
     """Prints all grades in the order of the course."""
     if not attempts:
-        screen.line("Nothing was graded yet.")
+        screen.line("Nothing has been graded yet.")
     order = [module.id for module in course.modules]
     attempts = sorted(attempts, key=lambda attempt: order.index(attempt.module))
     cells = [[f"{attempt.date} {attempt.time}".strip(), attempt.evidence,

@@ -236,7 +236,7 @@ def show_summary(screen: Screen, report: Report) -> None:
     verdict: Part = (str(report.verdict), style.get(report.verdict, "skip"))
     checks = "public checks" if report.public_only else "checks"
     skipped, noisy = report.count(Verdict.SKIPPED), report.count(Verdict.INCONCLUSIVE)
-    why = ": one case alone is no evidence" if report.only else \
+    why = ": a single case is not evidence" if report.only else \
         ": with a given seed the inputs are known beforehand" if report.repeated else ""
     screen.line(verdict, q.listed(
         f"  {report.count(Verdict.PASSED)} of {len(report.deciding)} {checks} passed in "
