@@ -316,7 +316,7 @@ STORE = Traffic(4, "store", "out_ptr", 1024, 4096, 128, 128, 128)
 STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
 
 
-NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8 192 floats, counted")
+NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8192 floats, counted")
 ROLES = asked_by("optimization/04-warp-specialization",
                  "matmul_ws: 256 x 256 times 256 x 256, specialized, for an H100")
 FP8 = asked_by("optimization/09-fp8-matmul",

@@ -43,8 +43,8 @@ def asked(suite: grader.Suite, name: str) -> list[tuple]:
 
 @pytest.mark.parametrize(("name", "first", "words", "means"), [
     ("the tiles of all stages fit", 3, None, None),
-    ("the tiles of all stages fit", 5, "5 x 65,536 = 327,680 bytes", "Each stage holds the tiles"),
-    ("the tiles of all stages fit", 4, "4 x 65,536 = 262,144 bytes", "room for s - 1"),
+    ("the tiles of all stages fit", 5, "5 x 65,536 = 327,680 bytes", "All stages keep their tiles"),
+    ("the tiles of all stages fit", 4, "4 x 65,536 = 262,144 bytes", "counted as s - 1 buffers"),
     ("as many stages as fit", 3, None, None),
     ("as many stages as fit", 1, "3 stages fit as well", "leaves a part of the GPU unused"),
 ])
