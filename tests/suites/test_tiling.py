@@ -48,7 +48,8 @@ def test_a_sweep_that_calls_too_often_is_not_told_of_calls_that_it_did_not_make(
                 sweep(*((one, ms[:5]) for one, ms in turns), counted=5))
 
     assert often is not None and "it was called 6 times; of 5 calls" in often.seen
-    assert once is not None and "without the first call, its times have the median 1.25" in once.seen
+    assert once is not None
+    assert "without the first call, its times have the median 1.25" in once.seen
     assert (often.todos, once.todos) == ((8,), (8,))
 
 
