@@ -347,7 +347,7 @@ suite = Suite(
              "8,192 elements of 2 bytes."),
             ("unused_ratio", 1.0, "The kernel has a parameter of that name and does not use it, so "
              "the compiler generates the same code for each value."),
-            ("matmul_bytes", 81_920, "Each of 5 stages has a buffer for the tiles of one iteration, "
+            ("matmul_bytes", 81_920, "Each of 5 stages has a buffer for the tiles of an iteration, "
              "16,384 bytes. On an A100, where `tl.dot` reads its tiles from registers, the "
              "iteration that computes needs no buffer: 65,536 bytes."),
             ("row_sum_bytes", 12_288, "The iteration that computes has its values in registers, so "

@@ -305,7 +305,7 @@ def is_worth_it(made: Made, problem: Problem, limit: int) -> bool:
             and accumulators(made) <= MAX_ACCUMULATORS)
 
 
-def told(made: Made) -> str:
+def label(made: Made) -> str:
     block_m, block_n, block_k, stages, warps = made
     return f"{block_m} x {block_n} x {block_k} with {stages} stages and {warps} warps"
 
@@ -339,10 +339,10 @@ def drops_good(kept: list[int], good: list[int], problem: Problem, limit: int) -
     if -1 in kept:
         return "returned a configuration that is not in its input"
     if missing := [number for number in good if number not in kept]:
-        return (f"dropped {told(SPACE[missing[0]])}: {stage_bytes(SPACE[missing[0]]):,} bytes of "
+        return (f"dropped {label(SPACE[missing[0]])}: {stage_bytes(SPACE[missing[0]]):,} bytes of "
                 f"stages and {accumulators(SPACE[missing[0]])} accumulators per thread, which no "
                 f"rule excludes" if len(good) > 1 else
-                f"kept {len(kept)} configurations, none of them {told(SPACE[missing[0]])}. The "
+                f"kept {len(kept)} configurations, none of them {label(SPACE[missing[0]])}. The "
                 f"rules drop all, and this one needs the least shared memory")
     if sorted(kept) != kept and set(kept) == set(good):
         return "returned the configurations in another order than its input"
@@ -352,8 +352,8 @@ def drops_good(kept: list[int], good: list[int], problem: Problem, limit: int) -
 def keeps_large_stages(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
     for number in kept:
         if number not in good and stage_bytes(SPACE[number]) > limit:
-            return (f"kept {told(SPACE[number])}, which needs {stage_bytes(SPACE[number]):,} bytes "
-                    f"of shared memory")
+            return (f"kept {label(SPACE[number])}, which needs {stage_bytes(SPACE[number]):,} "
+                    f"bytes of shared memory")
     return ""
 
 
@@ -361,7 +361,7 @@ def keeps_many_accumulators(kept: list[int], good: list[int], problem: Problem,
                             limit: int) -> str:
     for number in kept:
         if number not in good and accumulators(SPACE[number]) > MAX_ACCUMULATORS:
-            return (f"kept {told(SPACE[number])}, of which a thread holds "
+            return (f"kept {label(SPACE[number])}, of which a thread holds "
                     f"{accumulators(SPACE[number])} accumulators; the limit is {MAX_ACCUMULATORS}")
     return ""
 
