@@ -5,9 +5,9 @@ Shapes:  x and y have one shape (any, also 0-d), one dtype (float32, float16, bf
 
 Given:   all names, the order of the steps, the checks of the arguments, and what is done for views
          and for empty tensors.
-Missing: 14 blanks, in four groups with one idea each.
+Missing: 15 blanks, in four groups with one idea each.
            A set-up        TODO 1 and 2       B addressing   TODO 3 to 7
-           C memory        TODO 8 to 10       D host         TODO 11 to 14
+           C memory        TODO 8 to 11       D host         TODO 12 to 15
          A blank is `...`; an import or a decorator that is missing is a comment line.
 
 Judged:  values  each sum is rounded correctly, for every size, dtype, layout and special value
@@ -46,7 +46,7 @@ def vector_add_kernel(
 
     total = ...  # TODO 10: what is the result for one tile?
 
-    ...  # TODO 10: where does it go, and which elements are stored?
+    ...  # TODO 11: where does it go, and which elements are stored?
 
 
 def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
@@ -61,14 +61,14 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
     # A power of two: tiles have no other size. A program has 4 * 32 threads unless the launch says
     # otherwise, and a thread moves at most 16 bytes with one instruction.
-    block_size = ...  # TODO 11: how many elements should one program own?
-    out = ...  # TODO 12: which memory takes the result, and what must it agree with x in?
+    block_size = ...  # TODO 12: how many elements should one program own?
+    out = ...  # TODO 13: which memory takes the result, and what must it agree with x in?
     n_elements = out.numel()
     if n_elements == 0:
         return out  # nothing to add: no program, no launch
 
-    grid = ...  # TODO 13: how many tiles cover all elements, and what kind of object is a grid?
-    ...  # TODO 14: how is the kernel started on that grid, and what does it take?
+    grid = ...  # TODO 14: how many tiles cover all elements, and what kind of object is a grid?
+    ...  # TODO 15: how is the kernel started on that grid, and what does it take?
     return out
 
 

@@ -6,10 +6,11 @@ Shapes:  a is (M, K) and b is (K, N), both float16, bfloat16 or float32, with an
          the result is a new tensor of shape (M, N) with that dtype and device.
 Given:   all names, the order of the steps, the check of the arguments, and what is done where
          there is nothing to compute.
-Missing: 24 blanks, in six groups with one idea each.
-           A set-up        TODO 1 and 2       D loop      TODO 12 to 18
-           B which tile    TODO 3 to 8        E output    TODO 19 to 21
-           C indices       TODO 9 to 11       F host      TODO 22 to 24
+Missing: 31 blanks, in seven groups with one idea each.
+           A set-up          TODO 1 and 2         E loop      TODO 19 to 24
+           B which tile      TODO 3 to 9          F output    TODO 25 to 27
+           C indices         TODO 10 to 12        G host      TODO 28 to 31
+           D pointers        TODO 13 to 18
          A blank is `...`; an import or a decorator that is missing is a comment line.
 Judged:  values  as near to the exact ones as float32 sums allow, in 16 bits as in 32; sizes that
                  are no multiples of a tile, views of every kind, NaN and infinities
@@ -48,36 +49,36 @@ def matmul_kernel(
     num_pid_n = ...  # TODO 5: how many columns of tiles are there?
     group_tiles = GROUP_M * num_pid_n
     first_pid_m = ...  # TODO 6: in which row of tiles does the group of this program begin?
-    group_height = ...  # TODO 6: and how many rows of tiles does that group have?
+    group_height = ...  # TODO 7: and how many rows of tiles does that group have?
     local = pid % group_tiles
-    pid_m = ...  # TODO 7: in which row of all tiles is tile `local` of the group? (downwards first)
-    pid_n = ...  # TODO 8: in which column of tiles is it?
+    pid_m = ...  # TODO 8: in which row of all tiles is tile `local` of the group? (downwards first)
+    pid_n = ...  # TODO 9: in which column of tiles is it?
 
-    offs_m = ...  # TODO 9: which rows of A and C are these? (row * stride may pass 2**31)
-    offs_n = ...  # TODO 10: which columns of B and C are these?
-    acc = ...  # TODO 11: what is a sum before anything was added, in which shape and type?
+    offs_m = ...  # TODO 10: which rows of A and C are these? (row * stride may pass 2**31)
+    offs_n = ...  # TODO 11: which columns of B and C are these?
+    acc = ...  # TODO 12: what is a sum before anything was added, in which shape and type?
 
     # What a step does not change is computed before the loop: in it, pointers only advance.
-    steps = ...  # TODO 12: how many steps does it take to walk along all of K?
-    offs_k = ...  # TODO 13: which columns of A and rows of B does the first step take? (64 bits)
-    a_ptrs = ...  # TODO 14: where do these rows and columns of A lie?
-    in_m = ...  # TODO 15: which of the rows exist?
-    b_ptrs = ...  # TODO 16: where do these rows and columns of B lie?
-    in_n = ...  # TODO 17: which of the columns exist?
+    steps = ...  # TODO 13: how many steps does it take to walk along all of K?
+    offs_k = ...  # TODO 14: which columns of A and rows of B does the first step take? (64 bits)
+    a_ptrs = ...  # TODO 15: where do these rows and columns of A lie?
+    in_m = ...  # TODO 16: which of the rows exist?
+    b_ptrs = ...  # TODO 17: where do these rows and columns of B lie?
+    in_n = ...  # TODO 18: which of the columns exist?
     a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31 too
     b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
 
     for step in range(steps):
-        in_k = ...  # TODO 13: which of its columns of A and rows of B exist?
-        a = ...  # TODO 15: what does this tile of A contain, and what does its padding?
-        b = ...  # TODO 17: what does this tile of B contain, and what does its padding?
-        acc = ...  # TODO 18: what is the sum now, in full float32 if the inputs are float32?
-        a_ptrs = ...  # TODO 14: where does the tile of the next step lie?
-        b_ptrs = ...  # TODO 16: and where that of B?
+        in_k = ...  # TODO 19: which of its columns of A and rows of B exist?
+        a = ...  # TODO 20: what does this tile of A contain, and what does its padding?
+        b = ...  # TODO 21: what does this tile of B contain, and what does its padding?
+        acc = ...  # TODO 22: what is the sum now, in full float32 if the inputs are float32?
+        a_ptrs = ...  # TODO 23: where does the tile of the next step lie?
+        b_ptrs = ...  # TODO 24: and where that of B?
 
-    c_ptrs = ...  # TODO 19: where do the elements of this tile of C lie?
-    c_mask = ...  # TODO 20: which of them exist?
-    ...  # TODO 21: what is stored there, and in which type?
+    c_ptrs = ...  # TODO 25: where do the elements of this tile of C lie?
+    c_mask = ...  # TODO 26: which of them exist?
+    ...  # TODO 27: what is stored there, and in which type?
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -91,17 +92,17 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     M, K = a.shape
     N = b.shape[1]
 
-    c = ...  # TODO 22: which memory takes the result?
+    c = ...  # TODO 28: which memory takes the result?
     if c.numel() == 0:
         return c  # no row or no column: no program, no launch
 
     # A thread keeps its share of the tile in registers: 64 numbers of float32 with 128 x 128 and 8
     # warps. Without tensor cores it needs room for a and b as well, so float32 gets smaller tiles.
-    block_m, block_n, block_k = ...  # TODO 23: how large are tiles and steps, for each dtype?
-    grid = ...  # TODO 23: how many programs are there, and what kind of object is a grid?
+    block_m, block_n, block_k = ...  # TODO 29: how large are tiles and steps, for each dtype?
+    grid = ...  # TODO 30: how many programs are there, and what kind of object is a grid?
     # The kernel takes three tensors, three sizes, two strides for each tensor, the three sizes of
     # a tile and GROUP_M. 8 is good for GROUP_M and, by its name beside them, for num_warps.
-    ...  # TODO 24: how is the kernel started on that grid?
+    ...  # TODO 31: how is the kernel started on that grid?
     return c
 
 

@@ -6,9 +6,10 @@ Shapes:  x has two dimensions (R rows, up to 65 536 columns), in float32, float1
          the result is a new tensor of that shape, dtype and device.
 Given:   all names, the order of the steps, the check of the argument, and what is done for
          matrices whose rows have gaps and for empty ones.
-Missing: 18 blanks, in four groups with one idea each.
-           A set-up        TODO 1 and 2       B row     TODO 3 to 6
-           C arithmetic    TODO 7 to 14       D host    TODO 15 to 18
+Missing: 19 blanks, in five groups with one idea each.
+           A set-up    TODO 1 and 2       D arithmetic    TODO 9 to 14
+           B row       TODO 3 to 6        E host          TODO 15 to 19
+           C load      TODO 7 and 8
          A blank is `...`; an import or a decorator that is missing is a comment line.
 Judged:  values  as near to the exact ones as float32 allows: widths that are no power of two,
                  numbers that exp cannot take as they are, NaN and infinities, rows at any distance
@@ -77,10 +78,10 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     # A program has 32 * num_warps threads, which share its block; 4 warps are usual. With too few,
     # a thread holds more numbers than it has registers. With too many, the threads have little to
     # do but to wait for each other, and above 16 warps a thread has 64 registers at most.
-    num_warps = ...  # TODO 17: how many warps, 2, 4, 8, 16 or 32, does a block of this width get?
+    num_warps = ...  # TODO 18: how many warps, 2, 4, 8, 16 or 32, does a block of this width get?
     # The kernel takes two tensors, a width, two strides and a block size. num_warps goes with them
     # by its name, although the kernel does not list it: it is for the compiler.
-    ...  # TODO 18: how is the kernel started on that grid?
+    ...  # TODO 19: how is the kernel started on that grid?
     return out
 
 

@@ -9,10 +9,10 @@ Shapes:  x has two dimensions (R rows, C columns, 1 to 65 536), weight and bias 
          and device of x; on request with mean and rstd, [R] in float32.
 Given:   all names, the order of the steps, the check of the arguments, and what is done for
          matrices and vectors with gaps.
-Missing: 20 blanks, in five groups with one idea each.
+Missing: 24 blanks, in five groups with one idea each.
            A set-up        TODO 1 and 2       B row           TODO 3 to 6
-           C statistics    TODO 7 to 12       D parameters    TODO 13 to 17
-           E host          TODO 18 to 20
+           C statistics    TODO 7 to 12       D parameters    TODO 13 to 18
+           E host          TODO 19 to 24
          A blank is `...`; an import or a decorator that is missing is a comment line.
 Judged:  values  as near to the exact ones as float32 allows: widths that are no power of two, rows
                  far from zero, rows that hardly vary, rows of equal numbers, NaN and infinities
@@ -65,7 +65,7 @@ def layer_norm_kernel(
 
     ...  # TODO 16: where does it go, in which type, and which elements are stored?
     ...  # TODO 17: where does the mean of this row go?
-    ...  # TODO 17: and its reciprocal deviation?
+    ...  # TODO 18: and its reciprocal deviation?
 
 
 def layer_norm(
@@ -94,13 +94,13 @@ def layer_norm(
     weight, bias = weight.contiguous(), bias.contiguous()
     n_rows, n_cols = x.shape
 
-    block_size = ...  # TODO 18: how wide is the block that holds a whole row?
-    out = ...  # TODO 19: which memory takes the result, whatever the strides of x?
-    mean = ...  # TODO 19: how many means are there, and of which type, whatever that of x?
-    rstd = ...  # TODO 19: how many reciprocal deviations?
+    block_size = ...  # TODO 19: how wide is the block that holds a whole row?
+    out = ...  # TODO 20: which memory takes the result, whatever the strides of x?
+    mean = ...  # TODO 21: how many means are there, and of which type, whatever that of x?
+    rstd = ...  # TODO 22: how many reciprocal deviations?
 
     if n_rows > 0:  # no row: no program, no launch
-        grid = ...  # TODO 20: how many programs are there, and what kind of object is a grid?
+        grid = ...  # TODO 23: how many programs are there, and what kind of object is a grid?
         # As for softmax: a thread should hold neither hundreds of numbers nor a handful.
         num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
         # With 64 registers a thread, two programs of 16 warps share an SM's 65 536 registers, and
@@ -108,7 +108,7 @@ def layer_norm(
         maxnreg = 64 if block_size == 16_384 else None
         # The kernel takes six tensors, a width, two strides, eps and a block size, in the order of
         # its signature; num_warps and maxnreg go with them by their names.
-        ...  # TODO 20: how is the kernel started on that grid?
+        ...  # TODO 24: how is the kernel started on that grid?
     return (out, mean, rstd) if return_stats else out
 
 

@@ -7,10 +7,12 @@
 Shapes:  image (N, C, H, W), weight (OC, C, KH, KW), bias (OC,) or None, in float32, float16 or
          bfloat16; the result is a new contiguous tensor (N, OC, OH, OW) of that dtype.
 Given:   all names, the order of the steps, the checks of the arguments.
-Missing: 32 blanks, in five groups with one idea each.
-           A set-up    TODO 1 and 2       B pixels    TODO 3 to 12
-           C taps      TODO 13 to 25      D finish    TODO 26 to 29
-           E host      TODO 30 to 32
+Missing: 35 blanks, in nine groups with one idea each.
+           A set-up        TODO 1 and 2         F weight tile    TODO 23 to 26
+           B pixels        TODO 3 to 9          G store          TODO 27 to 30
+           C windows       TODO 10 to 12        H host           TODO 31 to 34
+           D taps          TODO 13 to 19        I output size    TODO 35
+           E image tile    TODO 20 to 22
          A blank is `...`; an import or a decorator that is missing is a comment line.
 Judged:  values  as near to the exact ones as float32 sums allow: images and windows that are not
                  square, every stride, padding and dilation, tiles that are not full
@@ -74,17 +76,17 @@ def conv2d_kernel(
 
         w_ptrs = ...  # TODO 23: where does the weight of each tap and output channel lie?
         w_mask = ...  # TODO 24: for which taps and channels is there one?
-        w = ...  # TODO 24: what is read there, and what stands for all the rest?
+        w = ...  # TODO 25: what is read there, and what stands for all the rest?
 
         # float32 is rounded to TF32 in a product unless `input_precision="ieee"` forbids it.
-        acc = ...  # TODO 25: what does this step add to the sums?
+        acc = ...  # TODO 26: what does this step add to the sums?
 
     if HAS_BIAS:
-        acc += ...  # TODO 26: which number belongs to each channel, along which axis?
+        acc += ...  # TODO 27: which number belongs to each channel, along which axis?
 
-    out_ptrs = ...  # TODO 27: where does each sum go?
-    out_mask = ...  # TODO 28: which of them have an element there?
-    ...  # TODO 29: how are they stored, and in which type?
+    out_ptrs = ...  # TODO 28: where does each sum go?
+    out_mask = ...  # TODO 29: which of them have an element there?
+    ...  # TODO 30: how are they stored, and in which type?
 
 
 Pair = int | tuple[int, int]
@@ -129,11 +131,11 @@ def conv2d(
     # the more often it uses what it loads, but its sums and addresses have to fit the registers of
     # 4 warps: 128 pixels, 64 channels and 32 taps do not. Begin small: to compile far larger tiles
     # takes minutes.
-    block_m, block_n, block_k = ...  # TODO 31: how many pixels, channels and taps make a tile?
-    grid = ...  # TODO 31: how many tiles are there along each axis?
+    block_m, block_n, block_k = ...  # TODO 32: how many pixels, channels and taps make a tile?
+    grid = ...  # TODO 33: how many tiles are there along each axis?
     # In the order of the kernel's parameters: 4 tensors, 9 sizes, 6 steps, 12 strides, then by
     # name whether there is a bias, and the three blocks.
-    ...  # TODO 32: how is the kernel started on that grid?
+    ...  # TODO 34: how is the kernel started on that grid?
     return out
 
 
@@ -142,7 +144,7 @@ def window_positions(size: int, taps: int, stride: int, pad: int, dil: int) -> i
 
     Below 1 where the window is larger than that.
     """
-    return ...  # TODO 30: how many are there? (the window spans more than `taps` where dil > 1)
+    return ...  # TODO 35: how many are there? (the window spans more than `taps` where dil > 1)
 
 
 def pair(name: str, value: Pair, least: int) -> tuple[int, int]:

@@ -8,8 +8,10 @@ Shapes:  x may have any shape and layout; asin takes float32 and float64, gelu_t
          float16, powi float32. The result is a new contiguous tensor of that shape, dtype and
          device.
 Given:   all names, the addresses, the loads, the host code, the checks of the arguments.
-Missing: 8 blanks. A blank is `...`; the import that is missing is a comment line. TODO 2 is the
-         same blank in all three kernels.
+Missing: 10 blanks, in four groups.
+           A set-up    TODO 1             C GELU      TODO 4 to 8
+           B asin      TODO 2 and 3       D powers    TODO 9 and 10
+         A blank is `...`; the import that is missing is a comment line.
 Judged:  values  each number is right to a few roundings of its dtype, in float64 as well; NaN,
                  infinities and numbers outside the domain as PyTorch has them
          memory  no program touches an element that is not there; every element is written once
@@ -65,16 +67,16 @@ def gelu_tanh_kernel(
     """
     pid = tl.program_id(axis=0).to(tl.int64)
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = ...  # TODO 2: which of these offsets exist?
+    mask = ...  # TODO 4: which of these offsets exist?
 
     x = tl.load(x_ptr + offs, mask=mask)
-    x = ...  # TODO 4: which type do the cube and the library need, whatever that of x?
+    x = ...  # TODO 5: which type do the cube and the library need, whatever that of x?
 
-    inner = ...  # TODO 5: of what is tanh taken? sqrt(2/pi) is 0.7978845608028654
-    t = ...  # TODO 6: which function gives the hyperbolic tangent?
+    inner = ...  # TODO 6: of what is tanh taken? sqrt(2/pi) is 0.7978845608028654
+    t = ...  # TODO 7: which function gives the hyperbolic tangent?
     y = 0.5 * x * (1.0 + t)
 
-    ...  # TODO 7: where does it go, in which type, and which elements are stored?
+    ...  # TODO 8: where does it go, in which type, and which elements are stored?
 
 
 @triton.jit
@@ -90,11 +92,11 @@ def powi_kernel(
     """
     pid = tl.program_id(axis=0).to(tl.int64)
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = ...  # TODO 2: which of these offsets exist?
+    mask = ...  # TODO 9: which of these offsets exist?
 
     x = tl.load(x_ptr + offs, mask=mask)
 
-    y = libdevice.pow(...)  # TODO 8: of what, and to which power?
+    y = libdevice.pow(...)  # TODO 10: of what, and to which power?
 
     tl.store(out_ptr + offs, y, mask=mask)
 

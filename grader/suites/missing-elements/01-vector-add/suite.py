@@ -61,7 +61,7 @@ suite = Suite(
     tolerance=EXACT,  # one addition, one rounding
     peer=lambda x, y: x + y,
     cost=lambda x, y: Cost(bytes=3 * x.nbytes, flops=x.numel()),
-    blanks=14,
+    blanks=15,
     contiguous_result=True,
     bench=Bench("elements", tuple(1 << power for power in range(16, 27, 2)),
                 lambda n: (rand(n), rand(n)), peer_name="x + y"),

@@ -96,7 +96,7 @@ def column_of(drawn: Input) -> Input:
 suite = Suite(
     entry="matmul",
     parameters=("a", "b"),
-    blanks=24,
+    blanks=31,
     reference=reference,
     contiguous_result=True,
     tolerance=Tolerance(error_bounds.matmul, TENSOR_CORES, products=(0, 1)),

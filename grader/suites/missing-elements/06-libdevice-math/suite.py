@@ -124,7 +124,7 @@ def cost(x: torch.Tensor, *_: float) -> Cost:
 
 
 suite = Suite(
-    blanks=8,
+    blanks=10,
     functions=[
         Function(
             entry="asin",
