@@ -409,8 +409,8 @@ def tells_errors(answer: Any, *_: Any) -> None:
     for name, _, _, error in answer["rows"]:
         least, most = ERRORS[name]
         assert isinstance(error, float) and least <= error <= most, (
-            f"The relative error of {name} is {error!r}; for normal values it is between {least:g} "
-            f"and {most:g}, relative to the product of the unrounded matrices.")
+            f"The relative error of {name} is {error!r:.9}; for normal values it is between "
+            f"{least:g} and {most:g}, relative to the product of the unrounded matrices.")
 
 
 def times_products_alone(answer: Any, *_: Any) -> None:
