@@ -85,8 +85,8 @@ def show_addresses_kernel(out_ptr, stride_k, stride_n, BLOCK_K: tl.constexpr,
     """Store, for each element of a tile, its offset from the first one."""
     offs_k, offs_n = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_N)
     field = offs_k[:, None] * stride_k + offs_n[None, :] * stride_n
-    lanes = offs_k[:, None] * BLOCK_N + offs_n[None, :]
-    tl.store(out_ptr + lanes, field)
+    offs = offs_k[:, None] * BLOCK_N + offs_n[None, :]
+    tl.store(out_ptr + offs, field)
 
 
 def show_addresses() -> None:

@@ -122,8 +122,8 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
     print(f"   A dot is masked off; the matrix is {rows} x {width} in the program, "
           f"{n_out} x {taps} of it count.")
     print("   window   begins at   elements               mean")
-    for number, lanes in enumerate(seen.tolist()):
-        shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in lanes)
+    for number, row in enumerate(seen.tolist()):
+        shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in row)
         mean = f"{means[number]:6.2f}" if number < n_out else "  none"
         print(f"   {number:6d} {number * stride - pad:11d}   {shown:<20} {mean}")
     begins = [number * stride - pad for number in range(n_out)]

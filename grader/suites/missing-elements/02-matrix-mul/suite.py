@@ -34,7 +34,7 @@ from grader.suite.inputs import Row
 
 INF = math.inf
 NAN = math.nan
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
 SMALLEST_TILE = 32  # rows and columns of a tile of the result, below which memory is read too often
 SIDE = 256  # of the matrices whose traffic is counted: small enough to be interpreted in full
 # Issued bytes of square tiles of that size over the least: each of A and B once per row or column
@@ -242,7 +242,7 @@ suite = Suite(
              special(40, 33, values=[2.0**-24, -(2.0**-16), 2.0**-14], share=1.0, dtype="float16"),
              rand(33, 24, dtype="float16", std=1_000.0)),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Unsupported arguments must raise before anything is launched.
         refuses("a is a list", [[1.0, 2.0]], rand(2, 3), raises=TypeError, mentions=("a", "list")),
         refuses("b is a number", rand(2, 3), 3.0, raises=TypeError, mentions=("b", "float")),
         refuses("b is None", rand(2, 3), None, raises=TypeError, mentions=("b", "None")),
@@ -302,7 +302,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of the matrix product
+# Properties of the matrix product
 
 
 def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -311,7 +311,7 @@ def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """How many elements differ, and the first of them; `same_bits` has just said no."""
+    """Describes how many elements differ, and the first of them; `same_bits` returned False."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return (f"{tuple(got.shape)} in {got.dtype} instead of "
                 f"{tuple(expected.shape)} in {expected.dtype}")

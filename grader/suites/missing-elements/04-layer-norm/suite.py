@@ -1,5 +1,4 @@
-"""Hidden tests of layer norm: widths, ranges, layouts, special values, statistics, refusals, cost.
-"""
+"""Hidden tests of layer norm: widths, ranges, layouts, special values, statistics, cost."""
 
 from __future__ import annotations
 
@@ -42,7 +41,7 @@ from grader.suite.rounding import spread
 EPS = 1e-5
 INF = math.inf
 NAN = math.nan
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
 WIDE = 3_000  # columns: three times a block of 1 024, and not a whole number of them
 
 # What the solution moves at 64 x 512 floats: x once, both vectors once a row, the result once, and
@@ -63,9 +62,9 @@ def with_sum_over(count: int, x: torch.Tensor, weight: torch.Tensor, bias: torch
     """The same with a variance that is the sum of squares over ``count``."""
     x = x.double()
     mean = x.mean(1, keepdim=True)
-    centred = x - mean
-    rstd = torch.rsqrt((centred * centred).sum(1, keepdim=True) / count + eps)
-    y = centred * rstd * weight.double() + bias.double()
+    centered = x - mean
+    rstd = torch.rsqrt((centered * centered).sum(1, keepdim=True) / count + eps)
+    y = centered * rstd * weight.double() + bias.double()
     return (y, mean[:, 0], rstd[:, 0]) if return_stats else y
 
 
@@ -135,8 +134,8 @@ def of_rstd(x: torch.Tensor, eps: float) -> Amplitude:
     """
     x = x.double()
     columns = x.shape[1]
-    centred = x - x.mean(1, keepdim=True)
-    rstd = torch.rsqrt((centred * centred).mean(1) + eps)
+    centered = x - x.mean(1, keepdim=True)
+    rstd = torch.rsqrt((centered * centered).mean(1) + eps)
     mean_off = spread(columns) * x.abs().mean(1) * rstd  # in units of u, and of the deviation
     return Amplitude(
         pointwise=rstd * (4 + 0.5 * KAPPA * FLOAT32 * mean_off**2),
@@ -180,7 +179,7 @@ def statistics(name: str, *inputs: object, eps: float = EPS, public: bool = Fals
 
 
 def infinities(columns: int, dtype: str) -> Input:
-    """Every kind of row that NaN and infinities make, between two rows without any."""
+    """Every kind of row with NaN and infinities, between two rows without any."""
     last = columns - 1
     return rows(
         row(columns),
@@ -213,7 +212,7 @@ suite = Suite(
                 lambda n: table(4_096, n), at="4 096 rows of float32",
                 peer_name="F.layer_norm"),
     cases=[
-        # Widths: powers of two, their neighbours, and one row that fills a multiprocessor.
+        # Widths: powers of two, adjacent widths, and one row that fills an SM.
         correctness("16 x 256 floats", *table(16, 256), public=True),
         correctness("4 x 127 floats, one less than a power of two", *table(4, 127), public=True),
         correctness("4 x 128 floats", *table(4, 128)),
@@ -293,7 +292,7 @@ suite = Suite(
         edge("one row of 65 535 columns", *table(1, 65_535)),
         launchable("70 000 rows of one column", *table(70_000, 1)),
 
-        # Layouts: what indexing, transposing and expanding hand over without copying.
+        # Layouts: views that indexing, transposing and expanding return without a copy.
         edge("every other row, 100 of 200 columns",
              *of(rand(10, 200, mean=3.0)[::2, 50:150], 100), public=True),
         edge("every other row, with statistics",
@@ -349,7 +348,7 @@ suite = Suite(
              *of(special(4, 129, values=extremes("float16"), dtype="float16"), 129, "float16")),
         edge("numbers up to 1e16", *of(special(4, 129, values=[1e16, -1e16, 1e12]), 129)),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Unsupported arguments must raise before anything is launched.
         refuses("x is a list", [[1.0, 2.0]], *parameters(2),
                 raises=TypeError, mentions=("x", "list")),
         refuses("weight is None", rand(4, 128), None, rand(128),
@@ -414,11 +413,11 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of layer norm
+# Properties of layer norm
 
 
 def plain(submission, x, eps=EPS):
-    """The normalised rows themselves: a weight of 1 and a bias of 0."""
+    """The normalized rows themselves: a weight of 1 and a bias of 0."""
     columns = x.shape[1]
     return submission(x, torch.ones(columns, dtype=x.dtype), torch.zeros(columns, dtype=x.dtype),
                       eps)
@@ -429,7 +428,7 @@ def error_by_norm(got: torch.Tensor, exact: torch.Tensor) -> float:
     return float((got.double() - exact).norm() / exact.norm())
 
 
-def test_normalised_rows_have_mean_zero_and_almost_unit_variance(submission):
+def test_normalized_rows_have_mean_zero_and_almost_unit_variance(submission):
     for columns in (127, 1_000):
         (x,) = submission.draw(rand(4, columns, mean=3.0, std=0.01))
 
@@ -441,13 +440,13 @@ def test_normalised_rows_have_mean_zero_and_almost_unit_variance(submission):
         most = 4 * spread(columns) * FLOAT32 * 3.0 / 0.01
         worst = int(means.argmax())
         assert means[worst] <= most, (
-            f"row {worst} of {columns} columns has the mean {means[worst]:.3g} after normalising; "
+            f"row {worst} of {columns} columns has the mean {means[worst]:.3g} after normalizing; "
             f"rounding explains {most:.3g}"
         )
         worst = int(off.argmax())
         assert off[worst] <= most, (
             f"row {worst} of {columns} columns has a variance that is {off[worst]:.3g} away from "
-            f"var / (var + eps) after normalising; rounding explains {most:.3g}"
+            f"var / (var + eps) after normalizing; rounding explains {most:.3g}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Hidden tests of conv2d: geometries, tiles, layouts, special values, refusals, laws, cost."""
+"""Hidden tests of conv2d: geometries, tiles, layouts, special values, errors, properties, cost."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ suite = Suite(
         edge("a column of windows", rand(2, 3, 9, 3), rand(5, 3, 3, 3), rand(5)),
         edge("a row of windows", rand(2, 3, 3, 9), rand(5, 3, 3, 3), rand(5)),
 
-        # Layouts: what torch hands over without copying.
+        # Layouts: views that torch returns without a copy.
         edge("an image in channels_last", rand(2, 4, 7, 9).then(lambda t: t.to(memory_format=LAST)),
              rand(5, 4, 3, 2), rand(5), 1, 1, public=True),
         edge("a weight in channels_last", rand(2, 4, 7, 9),
@@ -248,7 +248,7 @@ suite = Suite(
              special(2, 4, 7, 9, values=[0.0, -0.0, 2.0**-149, 2.0**-126], share=0.5),
              rand(5, 4, 3, 2), rand(5), 1, 1),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Unsupported arguments must raise before anything is launched.
         refuses("x is a list", [[1.0, 2.0]], FILTERS, raises=TypeError, mentions=("x", "list")),
         refuses("weight is None", IMAGE, None, raises=TypeError, mentions=("weight", "None")),
         refuses("bias is a number", IMAGE, FILTERS, 1.0, raises=TypeError,
@@ -323,7 +323,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of convolution, on whole numbers: every sum is exact, in whatever order it is taken
+# Properties of convolution, on integers: every sum is exact, in any order
 
 
 def agree(got: torch.Tensor, expected: torch.Tensor, what: str) -> None:

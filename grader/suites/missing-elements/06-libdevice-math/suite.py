@@ -1,4 +1,4 @@
-"""Hidden tests of libdevice math: sizes, layouts, domains, two precisions, refusals, cost."""
+"""Hidden tests of libdevice math: sizes, layouts, domains, two precisions, errors, cost."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def test_the_sine_of_the_angle_is_the_number_again(submission):
