@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_architecture import LAYERS
+from tritonlab.course import course
 
 ROOT = Path(__file__).parent.parent
 DECISIONS = ROOT / "docs" / "decisions"
@@ -67,3 +68,13 @@ def test_the_index_lists_every_decision():
 
     assert re.findall(r"\((\d{3}-[\w-]+\.md)\)", index) == sorted(
         path.name for path in DECISIONS.glob("[0-9]*.md"))
+
+
+def test_the_page_of_the_course_lists_every_module_with_its_hours():
+    text = (ROOT / "docs" / "course.md").read_text()
+
+    rows = re.findall(r"^\| (\d\.\d+) `([\w-]+)`(, elective)? \|.*\| ([\d.]+) \|$", text,
+                      re.MULTILINE)
+
+    assert rows == [(module.number, module.slug, "" if module.core else ", elective",
+                     f"{module.minutes / 60:.2g}") for module in course.load().modules]

@@ -46,6 +46,7 @@ class CompileHandler(KernelService):
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
         self._built: set[Any] = set()  # kinds of which a launch was compiled to the end
         self._lowered: dict[Any, list[Form]] = {}  # by kind
+        self._read: set[Any] = set()  # by all that the front end can depend on
         self._sizes: dict[str, set[str]] = {}  # constants that were sizes in a launch, by kernel
         self._spent: dict[str, _Spent] = {}  # by kernel
 
@@ -58,7 +59,7 @@ class CompileHandler(KernelService):
         what is known of integers and addresses. So a launch is lowered as far as LLVM unless one
         of its kind was, whose sizes were no smaller and of which no less was known, or ``_ENOUGH``
         with such sizes: with thirty integers hardly two launches can be compared. Every other
-        launch is only read by the front end.
+        launch is only read by the front end, once for each combination of constants.
         """
         recording, target = _asked(request)
         whole = bool(request.get("whole"))
@@ -142,7 +143,12 @@ class CompileHandler(KernelService):
         lowered = self._lowered.setdefault(kind, [])
         larger = [one for one in lowered if all(map(operator.ge, one.sizes, form.sizes))]
         read_only = len(larger) >= _ENOUGH or any(
-            all(map(operator.ge, one.details, form.details)) for one in larger)
+            all(map(operator.ge, one.ones + one.multiples, form.ones + form.multiples))
+            for one in larger)
+        read = (kind, form.sizes, form.ones)
+        if read_only and not whole and read in self._read:
+            self._answers[kind, form] = {}
+            return {}
         started = _cpu_s()
         answer = self._answers[kind, form] = _answer(
             kernel, bound, launch, target, build if whole else parse if read_only else lower)
@@ -150,6 +156,7 @@ class CompileHandler(KernelService):
         if "finding" not in answer:  # what is refused says nothing of smaller ones
             if whole:
                 self._built.add(kind)
+            self._read.add(read)
             if whole or not read_only:
                 lowered.append(form)
         return answer

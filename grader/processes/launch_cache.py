@@ -156,7 +156,7 @@ class LaunchCache:
         if code is None or not self._disk():
             return None
         kind, form = specialization(launch, code.constants)
-        return _Entry(_sha256(code.sha256, repr(kind), form.sizes, form.details, asdict(target),
+        return _Entry(_sha256(code.sha256, repr(kind), asdict(form), asdict(target),
                               _surroundings()), code)
 
 

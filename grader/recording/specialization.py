@@ -15,13 +15,17 @@ SIZE = 8  # a constant from which on it is a size, not a choice among a few
 
 @dataclass(frozen=True)
 class Form:
-    """How launches of one kind differ: sizes, and what is known of other values.
+    """How launches of one kind differ.
 
-    ``sizes`` are the warps of a program and constants.
+    Attributes:
+        sizes: the warps of a program and constants.
+        ones: which integers are 1, and so constants for the front end.
+        multiples: which addresses and integers are multiples of 16, which only later passes use.
     """
 
     sizes: tuple[int, ...]
-    details: tuple[bool, ...]
+    ones: tuple[bool, ...]
+    multiples: tuple[bool, ...]
 
 
 def specialization(launch: Launch, constants: Collection[str],
@@ -40,41 +44,44 @@ def specialization(launch: Launch, constants: Collection[str],
                                               launch.options.items() if name != "num_warps")]
     numbers = [warps] if type(warps) is int else []
     kind += [] if numbers else [repr(warps)]
-    details: list[bool] = []
+    ones: list[bool] = []
+    multiples: list[bool] = []
     for name, argument in launch.arguments.items():
         kind.append(name)
         if name not in constants:
-            _describe(argument, kind, details)
+            _describe(argument, kind, ones, multiples)
         elif is_size(argument) or (name in sizes and argument.kind == "int"):
             kind.append("size")
             numbers.append(argument.value)
         else:
             kind.append((argument.kind, repr(argument)))
-    return tuple(kind), Form(tuple(numbers), tuple(details))
+    return tuple(kind), Form(tuple(numbers), tuple(ones), tuple(multiples))
 
 
 def is_size(constant: Argument) -> bool:
     return type(constant.value) is int and constant.value >= SIZE
 
 
-def _describe(argument: Argument, kind: list[Any], details: list[bool]) -> None:
+def _describe(argument: Argument, kind: list[Any], ones: list[bool],
+              multiples: list[bool]) -> None:
     """Adds the type of an argument, and the properties of its value."""
     value = argument.value
     match value:
         case View():
             kind.append(value.dtype)
             nbytes = getattr(torch, value.dtype).itemsize
-            details.append(value.offset * nbytes % ALIGNED == 0)
+            multiples.append(value.offset * nbytes % ALIGNED == 0)
         case Descriptor():
             kind.append((value.base.dtype, *value.block_shape, value.padding,
                          value.round_f32_to_tf32))
         case tuple():
             kind.append(("tuple", len(value), *argument.fields))
             for item in value:
-                _describe(item, kind, details)
+                _describe(item, kind, ones, multiples)
         case int() if argument.kind == "int":
             kind.append("i32" if -2**31 <= value < 2**31 else "i64" if value < 2**63 else "u64")
-            details += [value == 1, value % ALIGNED == 0]
+            ones.append(value == 1)
+            multiples.append(value % ALIGNED == 0)
         case float():
             kind.append("float")
         case _:

@@ -391,15 +391,15 @@ def steps(tmp_path, monkeypatch):
     return load
 
 
-def test_of_many_launches_alike_two_are_lowered_and_all_are_read(steps):
+def test_of_many_launches_alike_two_are_lowered_and_each_set_of_ones_is_read(steps):
     compiled = steps(WITH_INTEGERS)
 
-    def integers(multiple_of_16: int, *, wrong: bool = False) -> dict[str, Any]:
-        return {**{name: 16 if place == multiple_of_16 else 3
-                   for place, name in enumerate("abcd")}, "WRONG": wrong}
+    def integers(place: int, special: int = 16, *, wrong: bool = False) -> dict[str, Any]:
+        return {**{name: special if number == place else 3
+                   for number, name in enumerate("abcd")}, "WRONG": wrong}
 
-    assert [compiled(**integers(place)) for place in range(4)] == [
-        ["build"], ["lower"], ["parse"], ["parse"]]
+    assert [compiled(**integers(place)) for place in range(4)] == [["build"], ["lower"], [], []]
+    assert [compiled(**integers(place, 1)) for place in (2, 3)] == [["parse"], ["parse"]]
     assert compiled(**integers(3), whole=True) == ["build"]
     assert compiled(**integers(2, wrong=True)) == ["build", "refused"]
     assert compiled(**integers(3)) == []  # it is known
