@@ -56,7 +56,7 @@ def logsumexp_kernel(
 
 @triton.jit
 def show_block_kernel(x_ptr, block_ptr, n_cols, padding, BLOCK_SIZE: tl.constexpr):
-    """Store every element of a block, padding too: the row as loaded, and exp(x - max)."""
+    """Stores every element of a block with its padding: the row as loaded, and exp(x - max)."""
     offs = tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offs, mask=offs < n_cols, other=padding)
     tl.store(block_ptr + offs, x)

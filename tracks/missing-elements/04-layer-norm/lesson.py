@@ -23,8 +23,8 @@ def row_std_kernel(
     stride_x,                  # elements from one row of x to the next
     n_cols, divisor,           # divisor: n_cols, or n_cols - 1 for a sample
     BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
-    REPAIR: tl.constexpr,      # False leaves padding as it is after the mean was subtracted
-    ONE_PASS: tl.constexpr,    # True takes the mean of squares less the square of the mean
+    REPAIR: tl.constexpr,      # False leaves the padding as it is after the subtraction
+    ONE_PASS: tl.constexpr,    # True: mean of the squares minus square of the mean
 ):
     """out[m] = sqrt(sum((x[m] - mean(x[m]))**2) / divisor). One program owns row m.
 
@@ -39,11 +39,11 @@ def row_std_kernel(
     values = tl.load(x_ptr + row * stride_x + cols, mask=inside, other=0.0).to(tl.float32)
 
     # The first reduction. It divides by the number of columns, not the block size: the padding adds
-    # nothing above the fraction bar and must not count below it.
+    # nothing to the sum and must not be counted.
     average = tl.sum(values, axis=0) / n_cols
 
-    # The second reduction depends on the first one. Here padding stops being harmless: what was 0
-    # is -average now, and its square is not 0. So the padding is set to 0 a second time.
+    # The second reduction depends on the first one. Here the padding is no longer neutral: it was 0
+    # and is -average now, and its square is not 0. So it is set to 0 a second time.
     if ONE_PASS:
         total = tl.sum(values * values, axis=0) - n_cols * average * average
     else:
@@ -57,8 +57,7 @@ def row_std_kernel(
 
 @triton.jit
 def show_block_kernel(x_ptr, block_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
-    """Store every element: as loaded, minus the mean, and with the padding set to 0 again.
-    """
+    """Stores every element: as loaded, minus the mean, and with the padding set to 0 again."""
     cols = tl.arange(0, BLOCK_SIZE)
     inside = cols < n_cols
     values = tl.load(x_ptr + cols, mask=inside, other=0.0)

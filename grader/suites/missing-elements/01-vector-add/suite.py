@@ -83,7 +83,7 @@ suite = Suite(
                     *pair(integers, 4_099, low=-(2**62), high=2**62 - 1, dtype="int64")),
         correctness("values over six decades", *pair(wide, 9_973)),
         correctness("float16 over four decades", *pair(wide, 9_973, dtype="float16", decades=2.0)),
-        correctness("whole numbers stored as floats", *pair(integers, 9_973)),
+        correctness("integers stored as floats", *pair(integers, 9_973)),
 
         # Sizes around the tile that the submission itself uses.
         edge("no element at all", *pair(rand, 0), launches=0),

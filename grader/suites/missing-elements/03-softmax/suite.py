@@ -34,7 +34,7 @@ from grader.suite import (
 INF = math.inf
 NAN = math.nan
 FAR = 1 << 30  # elements; the offset of the third row is 2**31
-WIDE = 3_000  # columns: three times a block of 1 024, and not a whole number of them
+WIDE = 3_000  # columns: nearly three blocks of 1,024
 UNIT_ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
@@ -272,8 +272,8 @@ def test_rows_sum_to_one(submission):
             most = UNIT_ROUNDOFF[dtype] + columns * 2.0**-24
             worst = int(off.argmax())
             assert off[worst] <= most, (
-                f"row {worst} of {columns} columns in {dtype} sums to a number that is "
-                f"{off[worst]:.3g} away from 1; rounding explains {most:.3g}"
+                f"row {worst} of {columns} columns in {dtype} has a sum that differs from 1 "
+                f"by {off[worst]:.3g}; rounding explains at most {most:.3g}"
             )
 
 
@@ -315,9 +315,9 @@ def test_permuting_the_columns_permutes_the_result(submission):
     off = ((permuted - plain).abs() / plain).nan_to_num(nan=INF)
     worst = [int(i) for i in (off == off.max()).nonzero()[0]]
     assert off.max() <= most, (
-        f"element {worst} of the permuted result is {permuted[tuple(worst)]:.7g}; before, the same "
-        f"column gave {plain[tuple(worst)]:.7g}. They are {off.max():.3g} of their size apart; "
-        f"rounding explains {most:.3g}"
+        f"element {worst} of the permuted result is {permuted[tuple(worst)]:.7g}; without the "
+        f"permutation it is {plain[tuple(worst)]:.7g}. The relative difference is {off.max():.3g}; "
+        f"rounding explains at most {most:.3g}"
     )
 
 

@@ -42,17 +42,17 @@ EPS = 1e-5
 INF = math.inf
 NAN = math.nan
 FAR = 1 << 30  # elements; the offset of the third row is 2**31
-WIDE = 3_000  # columns: three times a block of 1 024, and not a whole number of them
+WIDE = 3_000  # columns: nearly three blocks of 1,024
 
-# What the solution moves at 64 x 512 floats: x once, both vectors once a row, the result once, and
-# two float32 statistics a row. The least counts the vectors once.
+# Bytes of the solution at 64 x 512 floats: x once, both vectors once per row, the result once, and
+# two float32 statistics per row. The minimum counts the vectors once.
 ISSUED = 4 * 64 * 512 * 4 + 8 * 64
 LEAST = 2 * 64 * 512 * 4 + 2 * 512 * 4 + 8 * 64
 
 
 def reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
               return_stats: bool = False) -> torch.Tensor | tuple[torch.Tensor, ...]:
-    """Layer norm in float64, as the formula stands."""
+    """Layer norm in float64, by the formula."""
     return with_sum_over(x.shape[1], x, weight, bias, eps, return_stats)
 
 
@@ -70,7 +70,7 @@ def with_sum_over(count: int, x: torch.Tensor, weight: torch.Tensor, bias: torch
 
 def with_variances(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
                    return_stats: bool = False) -> tuple[torch.Tensor, ...] | torch.Tensor:
-    """Variances in the place of reciprocal deviations."""
+    """Layer norm with the variance instead of the reciprocal standard deviation."""
     right = reference(x, weight, bias, eps, return_stats)
     return (*right[:2], x.double().var(1, unbiased=False)) if return_stats else right
 
@@ -146,7 +146,7 @@ def of_rstd(x: torch.Tensor, eps: float) -> Amplitude:
 
 def cost(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
          return_stats: bool = False) -> Cost:
-    """x and the result once, both vectors once, two float32 statistics a row."""
+    """x, the result and both vectors once, and two float32 statistics per row."""
     return Cost(bytes=2 * x.nbytes + weight.nbytes + bias.nbytes + 8 * x.shape[0],
                 flops=8 * x.numel())
 
@@ -170,7 +170,7 @@ def parameters(columns: int, dtype: str = "float32") -> tuple[Input, Input]:
 
 
 def of(x: Input, columns: int, dtype: str = "float32") -> tuple[Input, Input, Input]:
-    """A matrix of one's own with the usual parameters."""
+    """A given matrix with the usual parameters."""
     return (x, *parameters(columns, dtype))
 
 
@@ -256,7 +256,7 @@ suite = Suite(
         correctness("40 rows of 3 columns", *table(40, 3)),
         correctness("an eps of 1", *table(4, 129), 1.0),
         correctness("an eps of 2", *table(4, 129), 2.0),
-        correctness("an eps that is a whole number", *table(4, 129), 1),
+        correctness("an integer eps", *table(4, 129), 1),
         correctness("an eps of 1e-12", *table(4, 129), 1e-12),
         correctness("rows of one value each", *of(equal_rows(4, 768), 768)),
         correctness("one number far above 3 000 others", *of(spike(WIDE), WIDE)),
@@ -334,7 +334,7 @@ suite = Suite(
         edge("NaN and infinities in the parameters", rand(3, 129, mean=3.0),
              special(129, values=[NAN, INF, -INF], mean=1.0), rand(129)),
         edge("all numbers equal", *of(full(3, 100, value=0.1), 100)),
-        edge("rows of 100 whole numbers that sum to 0",
+        edge("rows of 100 integers that sum to 0",
              *of(integers(4, 50, low=-9, high=9).then(lambda t: torch.cat([t, -t], 1)), 100)),
         edge("all numbers equal in float16", *of(full(3, 127, value=-7.3, dtype="float16"), 127,
                                                  "float16")),
@@ -367,7 +367,7 @@ suite = Suite(
                 raises=TypeError, mentions=("weight", "float16", "float32")),
         refuses("a bias in another dtype", rand(4, 128), rand(128), rand(128, dtype="bfloat16"),
                 raises=TypeError, mentions=("bias", "float32", "bfloat16")),
-        refuses("eps is a word", *table(4, 128), "1e-5",
+        refuses("eps is a string", *table(4, 128), "1e-5",
                 raises=TypeError, mentions=("eps", "str")),
         refuses("eps is None", *table(4, 128), None,
                 raises=TypeError, mentions=("eps", "None")),
@@ -424,7 +424,7 @@ def plain(submission, x, eps=EPS):
 
 
 def error_by_norm(got: torch.Tensor, exact: torch.Tensor) -> float:
-    """How far all elements together are off, as a share of all of them together."""
+    """Relative error of a result in the Euclidean norm."""
     return float((got.double() - exact).norm() / exact.norm())
 
 
@@ -441,12 +441,12 @@ def test_normalized_rows_have_mean_zero_and_almost_unit_variance(submission):
         worst = int(means.argmax())
         assert means[worst] <= most, (
             f"row {worst} of {columns} columns has the mean {means[worst]:.3g} after normalizing; "
-            f"rounding explains {most:.3g}"
+            f"rounding explains at most {most:.3g}"
         )
         worst = int(off.argmax())
         assert off[worst] <= most, (
-            f"row {worst} of {columns} columns has a variance that is {off[worst]:.3g} away from "
-            f"var / (var + eps) after normalizing; rounding explains {most:.3g}"
+            f"row {worst} of {columns} columns has a variance that differs from var / (var + eps) "
+            f"by {off[worst]:.3g} after normalizing; rounding explains at most {most:.3g}"
         )
 
 
@@ -460,8 +460,8 @@ def test_adding_a_number_to_a_row_changes_next_to_nothing(submission):
         off = error_by_norm(moved, exact)
         most = 2e-7 * (8 + abs(constant))
         assert off <= most, (
-            f"layer_norm(x {constant:+.0f}) is {off:.3g} of its size away from layer_norm(x); "
-            f"rounding explains {most:.3g}"
+            f"layer_norm(x {constant:+.0f}) differs from layer_norm(x) by a relative error of "
+            f"{off:.3g}; rounding explains at most {most:.3g}"
         )
 
 
@@ -472,8 +472,8 @@ def test_multiplying_a_row_by_4_changes_nothing_where_eps_is_tiny(submission):
 
     off = error_by_norm(four, once.double())
     assert off <= 1e-6, (
-        f"layer_norm(4 x) is {off:.3g} of its size away from layer_norm(x), with an eps of 1e-12; "
-        "powers of two are no cause of rounding"
+        f"with an eps of 1e-12, layer_norm(4 x) differs from layer_norm(x) by a relative error of "
+        f"{off:.3g}; multiplying by a power of two does not round"
     )
 
 
@@ -506,8 +506,8 @@ def test_rows_far_from_zero_keep_three_digits(submission):
     off = error_by_norm(submission(x, weight, bias), reference(x, weight, bias))
 
     assert off <= 2e-3, (
-        f"rows around 10 000 with a deviation of 1 are off by {off:.3g} of their size; float32 "
-        "arithmetic on differences stays below 0.002"
+        f"rows around 10,000 with a standard deviation of 1 have a relative error of {off:.3g}; "
+        "float32 arithmetic on differences stays below 0.002"
     )
 
 
@@ -517,8 +517,8 @@ def test_narrow_rows_keep_three_digits(submission):
     off = error_by_norm(submission(x, weight, bias), reference(x, weight, bias))
 
     assert off <= 1e-3, (
-        f"rows around 1 with a deviation of 0.001 are off by {off:.3g} of their size; here eps is "
-        "ten times the variance"
+        f"rows around 1 with a standard deviation of 0.001 have a relative error of {off:.3g}; eps "
+        "is ten times their variance"
     )
 
 
