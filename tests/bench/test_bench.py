@@ -261,7 +261,7 @@ def test_wrong_results_of_timed_runs_are_a_finding(sandbox, monkeypatch):
 
     found = bench(solution(VECTOR_ADD), off, clock, sandbox=sandbox)
 
-    assert found.charts[0].contenders[0].findings[0].seen.endswith("Seen in a run that was timed.")
+    assert found.charts[0].contenders[0].findings[0].seen.endswith("Observed in a timed run.")
     assert found.exit_code == 1
 
 

@@ -748,7 +748,7 @@ def test_code_in_a_hint_is_printed_as_it_is(run, course_root, options, expected)
 def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
     module = course_root / "tracks/missing-elements/03-softmax/module.toml"
     module.write_text(module.read_text().replace("todos = [1]", 'functions = ["glu", "swish"]'))
-    finding = replace(toy.WRONG, where="", todos=(), function="swish", next_step="Change it.")
+    finding = replace(toy.WRONG, where="", todos=(), function="swish", next_step="Fix it.")
     judge((toy.case("swish: 4 rows", Verdict.FAILED, finding=finding),))
     run("start", "softmax")
 
@@ -757,7 +757,7 @@ def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
     other, titled = run("hint", "--function", "GLU"), run("hint", "--function", "set-up")
     wrong = run("hint", "--function", "relu")
 
-    assert ('Change it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
+    assert ('Fix it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
             "asks a question that helps.") in " ".join(graded.out.split())
     assert "Hint 1 of 3: What is missing?" in hinted.out
     assert "Hint 2 of 3: A decorator." in other.out
@@ -798,7 +798,7 @@ def test_hints_are_offered_by_a_name_of_the_exercise_and_not_of_the_tests(run, j
     module = folder / "module.toml"
     module.write_text(module.read_text().replace("todos = [1]",
                                                  'functions = ["swish", "driver"]'))
-    finding = replace(toy.WRONG, where="", todos=(), function="driver", next_step="Change it.")
+    finding = replace(toy.WRONG, where="", todos=(), function="driver", next_step="Fix it.")
     judge((toy.case("driver: 4 rows", Verdict.FAILED, finding=finding),))
     run("start", "softmax")
 

@@ -157,7 +157,7 @@ def test_advice_names_each_defect_with_its_line_and_the_next_command_edits(inspe
 
     line = inspecting.line_of(inspecting.COLUMN_MAJOR, "tl.store(")
     assert f"uncoalesced store, line {line}" in shown.out
-    assert "Let neighbouring lanes take neighbouring elements" in shown.out
+    assert "Make the access coalesced" in shown.out
     assert shown.code == 0
     assert last_line(shown.out).endswith("tritonlab inspect track1/softmax --target h200")
 
@@ -416,7 +416,7 @@ def test_the_page_says_what_the_terminal_says(page, column_major):
     assert "134 MB" in words
     assert "12.5 %" in words
     assert "predicted for an NVIDIA H100 SXM from compiled code, not measured" in words
-    assert "Let neighbouring lanes take neighbouring elements" in words
+    assert "Make the access coalesced" in words
     assert "ld.global" in words
 
 
@@ -540,7 +540,7 @@ def test_what_does_not_compile_is_a_finding_with_its_line(sandbox, tmp_path):
     finding, = found.findings
     assert (finding.code, found.exit_code) == ("L05", 1)
     assert finding.line == inspecting.line_of(found.text, "tl.arange(")
-    assert finding.means.startswith("A block has a power of two of elements")
+    assert finding.means.startswith("The number of elements of a block must be a power of two")
 
 
 def test_a_file_with_blanks_is_not_run(sandbox, tmp_path):

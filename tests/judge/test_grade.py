@@ -407,8 +407,8 @@ def test_more_programs_than_can_be_run_are_refused(graded):
 
 
 @pytest.mark.parametrize(("grid", "axis", "says"), [
-    ("(n,)", 0, ""), ("(1, n)", 1, "70,000 programs along axis 1; CUDA takes 0 to 65,535"),
-    ("(1, 1, n)", 2, "70,000 programs along axis 2; CUDA takes 0 to 65,535"),
+    ("(n,)", 0, ""), ("(1, n)", 1, "70,000 programs along axis 1; CUDA allows 0 to 65,535"),
+    ("(1, 1, n)", 2, "70,000 programs along axis 2; CUDA allows 0 to 65,535"),
     ("(n - 69_999 - 2,)", 0, "-1 programs along axis 0")])
 def test_a_grid_beyond_the_limits_of_cuda_is_refused_at_a_size_that_is_not_run(
         graded, grid, axis, says):
@@ -427,7 +427,7 @@ def test_cuda_habits_get_a_hint(graded):
     report = graded(RIGHT.replace("torch.empty_like(x)", "torch.empty_like(x, device='cuda')"),
                     effort="first")
 
-    assert (first(report).code, "their device says so" in first(report).seen) == (
+    assert (first(report).code, "This grade runs with CPU tensors" in first(report).seen) == (
         "R01", True)
 
 
@@ -447,14 +447,15 @@ def test_undefined_lanes_are_told_from_wrong_values(graded):
 
 
 @pytest.mark.parametrize(("change", "code", "says"), [
-    (("    out = torch.empty_like(x)", "    while True: pass\n    out = x"), "R02", "did not end"),
-    (("    offs =", "    while n > 0:\n        n = n + 0\n    offs ="), "R02", "did not end"),
+    (("    out = torch.empty_like(x)", "    while True: pass\n    out = x"), "R02",
+     "did not finish"),
+    (("    offs =", "    while n > 0:\n        n = n + 0\n    offs ="), "R02", "did not finish"),
     (("    out = torch.empty_like(x)", "    import ctypes; ctypes.string_at(0)\n    out = x"),
      "R03", "SIGSEGV"),
     (("    out = torch.empty_like(x)", "    import os; os._exit(0)\n    out = x"), "R03",
      "status 0"),
     (("import torch\n", "import torch, os\nos._exit(0)\n"), "R03", "status 0"),
-    (("import torch\n", "import torch\nwhile True: pass\n"), "R02", "did not end"),
+    (("import torch\n", "import torch\nwhile True: pass\n"), "R02", "did not finish"),
     (("torch.empty_like(x)", "torch.empty(100 << 30, dtype=torch.uint8)"), "R04", "memory"),
     (("    out = torch.empty_like(x)", "    hog = [bytearray(1 << 28) for _ in range(400)]\n"
       "    out = x"), "R04", "emory"),
@@ -491,9 +492,9 @@ def test_a_run_that_holds_much_memory_when_its_time_is_up_is_out_of_memory(grade
 
 @pytest.mark.parametrize(("change", "code", "says"), [
     (("    out = ", "    import threading; threading.Thread(target=print).start()\n    out = "),
-     "R01", "Threads and further processes are forbidden"),
+     "R01", "Host code must not start threads or processes"),
     (("import torch\n", "import helper\nimport torch\n"), "P02",
-     "Only the files of the exercise are graded: where `helper` is a file of yours"),
+     "Only the files of the exercise are graded: if `helper` is your own file"),
     (("import torch\n", "import torch\nHOG = bytearray(1 << 36)\n"), "R04",
      "may take 2.1 GB of memory"),
 ], ids=["a thread", "a file beside it", "memory at import"])
@@ -551,7 +552,7 @@ def test_a_submission_that_hangs_in_every_case_is_given_up(graded, monkeypatch):
     lost = [r for r in report.results if r.verdict is Verdict.FAILED]
     assert len(lost) == 3  # of 2 s each, by the clock of the test
     assert [r.findings[0].seen for r in lost[:2]] == [
-        "The function did not end within 3 s.", "The function did not end within 1 s."]
+        "The function did not finish within 3 s.", "The function did not finish within 1 s."]
     assert "which took" in report.results[-2].reason
 
 

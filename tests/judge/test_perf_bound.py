@@ -143,7 +143,7 @@ def test_a_bound_proves_that_three_passes_over_memory_are_too_slow(judged):
     result = judged(thrice)
 
     assert (result.verdict, result.findings[0].code) == (Verdict.FAILED, "T01")
-    assert "copies, and 80 % is asked for" in result.findings[0].seen
+    assert "copies; 80 % is required" in result.findings[0].seen
     assert result.facts["memory traffic"].endswith("3.00x of the minimum")
 
 
@@ -240,8 +240,8 @@ def test_arithmetic_that_the_job_needs_fails_nobody_and_slow_units_do(
     assert result.verdict is verdict
     if verdict is Verdict.FAILED:
         assert result.findings[0].code == "T01"
-        assert "compute 137,438,953,472 operations of tl.dot" in result.findings[0].seen
-        assert "multiplies matrices, and 60 % is asked for" in result.findings[0].seen
+        assert "compute 137,438,953,472 FLOP with tl.dot" in result.findings[0].seen
+        assert "multiplies matrices; 60 % is required" in result.findings[0].seen
 
 
 def test_a_product_is_measured_by_products_and_not_by_copies(judged):
@@ -395,9 +395,9 @@ def test_a_product_of_float8_is_judged_by_its_suite(made, codes, facts):
 
 
 @pytest.mark.parametrize(("target", "capability", "ends"), [
-    ("t4", 75, ["Triton loads nothing ahead on the NVIDIA T4.",
-                "Triton knows none of the NVIDIA T4."]),
-    ("a100", 80, ["where at least 2 are asked for.", "does not use tensor cores."]),
+    ("t4", 75, ["Triton does not prefetch on the NVIDIA T4.",
+                "Triton does not support those of the NVIDIA T4."]),
+    ("a100", 80, ["at least 2 are required.", "does not use tensor cores."]),
 ])
 def test_what_triton_lacks_for_a_gpu_is_said(target, capability, ends):
     made = binary(dot=True, target=target, capability=capability)
@@ -422,9 +422,9 @@ def test_a_launch_that_moves_next_to_nothing_needs_no_pipeline():
 
 
 @pytest.mark.parametrize(("bits", "bytes_", "why"), [
-    (64, 1024, ": 256 elements of 4 bytes, shared by 128 threads, are 8 bytes each."),
-    (32, 1024, " do."),
-    (64, 4096, " do."),
+    (64, 1024, ": 256 elements of 4 bytes, split among 128 threads, are 8 bytes each."),
+    (32, 1024, " are required."),
+    (64, 4096, " are required."),
 ], ids=["its whole share", "less than its share", "of a larger block"])
 def test_a_narrow_access_is_explained_by_the_share_of_a_thread_where_that_is_why(
         bits, bytes_, why):
@@ -436,8 +436,8 @@ def test_a_narrow_access_is_explained_by_the_share_of_a_thread_where_that_is_why
     assert finding.seen.endswith(why)
 
 
-@pytest.mark.parametrize(("limit", "allowed"), [(1.0, "2.00 times as many. "),
-                                                (1.5, "many, and 1.50 times are allowed. ")])
+@pytest.mark.parametrize(("limit", "allowed"), [(1.0, "2.00x the required 48. "),
+                                                (1.5, "48; the limit is 1.50x. ")])
 def test_too_many_bytes_are_told_with_the_limit_and_the_line_that_moves_most(limit, allowed):
     moved = replace(launch(Traffic(3, "load", "x_ptr", 16, 64, 2, 2, 2),
                            Traffic(4, "store", "y_ptr", 8, 32, 1, 1, 1)),
@@ -446,7 +446,7 @@ def test_too_many_bytes_are_told_with_the_limit_and_the_line_that_moves_most(lim
     _, (finding,) = count(Limits(traffic=limit), Cost(48), [moved], 64)
 
     assert allowed in finding.seen
-    assert finding.seen.endswith("Line 3 loads most of them, 64 bytes of `x_ptr`.")
+    assert finding.seen.endswith("Line 3 loads most of them: 64 bytes of `x_ptr`.")
 
 
 def test_a_strided_access_fails_a_limit_on_sectors_and_a_dense_one_passes(judged):
@@ -465,7 +465,7 @@ rows = tl.program_id(0) + tl.num_programs(0) * tl.arange(0, BLOCK)
 
 @pytest.mark.parametrize(("unique", "rest"), [
     (4096, ""),
-    (256, " Other accesses use the rest: each sector is requested 16.0 times where 2.0 would do."),
+    (256, " Other accesses use the rest: each sector is requested 16.0 times instead of 2.0."),
 ], ids=["the rest is not used", "later steps of the loop use the rest"])
 def test_a_strided_access_is_told_with_what_becomes_of_the_rest_of_its_sectors(unique, rest):
     moved = launch(Traffic(3, "load", "a_ptr", 4096, 16_384, 4096, 512, unique))
@@ -474,10 +474,10 @@ def test_a_strided_access_is_told_with_what_becomes_of_the_rest_of_its_sectors(u
     told = explain(finding, (), {})
 
     assert finding.seen == (
-        f"`{moved.kernel}` loads 12 % of each 32-byte sector of `a_ptr` that an access moves: the "
-        f"elements of an access lie apart in memory.{rest}")
-    assert ("may still lie in a cache" in told.means) == bool(rest)
-    assert "at least 32 bytes that are contiguous" in told.next_step
+        f"`{moved.kernel}` loads only 12 % of each 32-byte sector of `a_ptr` that an access "
+        f"touches: the access is not coalesced.{rest}")
+    assert ("may find the sector in a cache" in told.means) == bool(rest)
+    assert "at least 32 contiguous bytes" in told.next_step
 
 
 @pytest.mark.parametrize(("columns", "verdict"), [(4, Verdict.FAILED), (8, Verdict.PASSED)])
@@ -530,7 +530,7 @@ def test_code_is_judged_for_the_target_that_a_case_names(judged, target, code, f
 
     assert result.facts["loads"] == fact
     assert [finding.code for finding in result.findings] == ([code] if code else [])
-    assert not code or "a bulk copy of the NVIDIA A100" in result.findings[0].seen
+    assert not code or "a TMA copy of the NVIDIA A100" in result.findings[0].seen
 
 
 def test_what_does_not_compile_for_the_target_of_a_case_fails_that_case(judged):

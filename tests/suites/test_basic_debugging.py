@@ -93,9 +93,9 @@ FIRST = """\
     ("tl.relu(x)", "tl.where(x > 0, x, 0.0)", "relu: NaN, infinities, 0, a denormal number",
      "comparison with NaN is false", ""),
     ("(BLOCK,), dtype=tl.float32", "(BLOCK, BLOCK), dtype=tl.float16", "col_sum: 50 x 70 floats",
-     "The Triton compiler refuses", "one shape"),
+     "The Triton compiler rejects", "one shape"),
     ("tl.dot(p, v,", "tl.dot(p.to(v.dtype), v,", "weighted_sum: 16 x 70 times 70 x 40",
-     "Float16 keeps as many", ""),
+     "Float16 and TF32 have 10", ""),
 ], ids=["padding", "window", "no stride", "comparison", "other type", "narrowed"])
 def test_a_mistake_is_told_for_what_it_is(sandbox: Sandbox, tmp_path: Path, old: str, new: str,
                                           case: str, means: str, not_means: str) -> None:

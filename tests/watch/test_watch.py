@@ -658,14 +658,14 @@ def test_of_two_cases_that_fail_alike_the_second_says_only_what_is_new(submissio
 
 
 @pytest.mark.parametrize(("keys", "step", "said"), [
-    (True, "`tritonlab hint --todo 2` leads on.",
-     'Key h (hint 1 of 3 on "Addressing") leads on.'),
+    (True, "`tritonlab hint --todo 2` shows a hint.",
+     'Key h (hint 1 of 3 on "Addressing") shows a hint.'),
     (True, "Fill in TODO 2 first; `tritonlab hint --todo 2` helps.",
      'Fill in TODO 2 first; key h (hint 1 of 3 on "Addressing") helps.'),
-    (False, "`tritonlab hint --todo 2` leads on.",
-     '`tritonlab hint track1/softmax --todo 2` (hint 1 of 3 on "Addressing") leads on.'),
-    (True, "Repair it, then run `tritonlab grade` again.", "Repair it, then save."),
-    (False, "Repair it, then run `tritonlab grade` again.", "Repair it, then save."),
+    (False, "`tritonlab hint --todo 2` shows a hint.",
+     '`tritonlab hint track1/softmax --todo 2` (hint 1 of 3 on "Addressing") shows a hint.'),
+    (True, "Fix it, then run `tritonlab grade` again.", "Fix it, then save."),
+    (False, "Fix it, then run `tritonlab grade` again.", "Fix it, then save."),
 ])
 def test_a_next_step_is_a_key_where_there_are_keys(submission, keys, step, said):
     shown = io.StringIO()
