@@ -1,4 +1,4 @@
-"""Numerically stable softmax over the rows of a matrix, for rows of up to 65 536 columns.
+"""Numerically stable softmax over the rows of a matrix, for rows of up to 65,536 columns.
 
     out[m, n] = exp(x[m, n] - max_k x[m, k]) / sum_j exp(x[m, j] - max_k x[m, k])
 

@@ -1,4 +1,4 @@
-"""Layer normalization over the rows of a matrix, for rows of up to 65 536 columns.
+"""Layer normalization over the rows of a matrix, for rows of up to 65,536 columns.
 
     out[m, n] = (x[m, n] - mean[m]) * rstd[m] * weight[n] + bias[n]
 
@@ -79,7 +79,7 @@ def layer_norm(
     """Normalizes each row of x, then scales and shifts each column by weight and bias.
 
     Args:
-        x: [R, C] with 1 <= C <= 65 536.
+        x: [R, C] with 1 <= C <= 65,536.
         weight: [C], of the dtype of x; so is ``bias``.
         eps: added to the variance, above 0.
         return_stats: also return what a backward pass needs.

@@ -29,7 +29,7 @@ from __future__ import annotations
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # elements from one row, or column, to the next
     stride_bk, stride_bn,
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,    # rows of a tile of C; all three are powers of two

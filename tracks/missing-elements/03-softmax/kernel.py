@@ -2,7 +2,7 @@
 
     out[m, n] = exp(x[m, n] - max_k x[m, k]) / sum_j exp(x[m, j] - max_k x[m, k])
 
-Shapes:  x has two dimensions (R rows, up to 65 536 columns), in float32, float16 or bfloat16;
+Shapes:  x has two dimensions (R rows, up to 65,536 columns), in float32, float16 or bfloat16;
          the result is a new tensor of that shape, dtype and device.
 Given:   all names, the order of the steps, the argument check, and the code for matrices whose
          rows have gaps and for empty ones.

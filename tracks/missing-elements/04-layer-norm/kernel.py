@@ -4,7 +4,7 @@
 
     mean[m] = sum_k x[m, k] / C          rstd[m] = 1 / sqrt(sum_k (x[m, k] - mean[m])**2 / C + eps)
 
-Shapes:  x has two dimensions (R rows, C columns, 1 to 65 536), weight and bias have one (C);
+Shapes:  x has two dimensions (R rows, C columns, 1 to 65,536), weight and bias have one (C);
          all three in float32, float16 or bfloat16. The result is a new tensor of the shape, dtype
          and device of x; on request with mean and rstd, [R] in float32.
 Given:   all names, the order of the steps, the argument checks, and the code for matrices and
@@ -75,7 +75,7 @@ def layer_norm(
     """Normalizes each row of x, then scales and shifts each column by weight and bias.
 
     Args:
-        x: [R, C] with 1 <= C <= 65 536.
+        x: [R, C] with 1 <= C <= 65,536.
         weight: [C], of the dtype of x; so is ``bias``.
         eps: added to the variance, above 0.
         return_stats: also return what a backward pass needs.
