@@ -724,6 +724,39 @@ def test_a_hint_for_a_todo(run):
            "`tritonlab hint track1/softmax` chooses one for you.\n")
 
 
+CODE_HINT = '''"""One range of rows:
+
+```python
+rows = tl.arange(0, 64)
+half = rows // 2  # {long}
+```
+Every row once."""'''
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ((), """Hint 3 of 3: One range of rows:
+
+    rows = tl.arange(0, 64)
+    half = rows // 2  # {long}
+
+             Every row once.
+"""),
+    (("--plain",), """Hint 3 of 3: One range of rows:
+rows = tl.arange(0, 64)
+half = rows // 2  # {long}
+Every row once.
+""")])
+def test_code_in_a_hint_is_printed_as_it_is(run, course_root, options, expected):
+    long = "as long as a line can be " * 4 + "long"
+    module = course_root / "tracks/missing-elements/03-softmax/module.toml"
+    module.write_text(module.read_text().replace('"Base plus row."', CODE_HINT.format(long=long)))
+    run("start", "softmax")
+
+    shown = [run("hint", "--todo", "2", *options).out for _ in range(3)][-1]
+
+    assert expected.format(long=long) in shown
+
+
 def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
     module = course_root / "tracks/missing-elements/03-softmax/module.toml"
     module.write_text(module.read_text().replace("todos = [1]", 'functions = ["glu", "swish"]'))

@@ -61,7 +61,7 @@ def roots_in(folder: Path) -> Roots:
 
 @dataclass(frozen=True)
 class HintGroup:
-    """Three rungs of help for some TODOs or functions: a question, a tool, a shape."""
+    """Three rungs of help for TODOs or functions: a question, a tool, code of another kernel."""
 
     group: str
     title: str

@@ -1,6 +1,7 @@
 """An exercise: files after `start`, a hint, the backup of `reset`, and the solution beside it."""
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -15,7 +16,9 @@ from tritonlab.render.screen import Part, Screen
 from tritonlab.workspace.reset import Backup
 from tritonlab.workspace.start import StartedModule
 
+_CODE_INDENT = 4
 _SIDE_BY_SIDE = 160  # columns from which on two files fit beside each other
+_FENCED = re.compile(r"^```\w*\n(.*?)^```\n?", re.DOTALL | re.MULTILINE)
 _SIGNS = {"+": "pass", "-": "fail", "@": "note"}
 
 
@@ -65,11 +68,25 @@ def show_hint(screen: Screen, given: Hint, *after: str) -> None:
     screen.line((module.id, "strong"), f"  {group.title}",
                 (f" ({module.marker} {todos}{', which share their hints' * (len(group.todos) > 1)})"
                  if todos else "", "dim"))
-    screen.line(given.text, lead=(f"Hint {given.rung} of {len(group.rungs)}: ",))
+    lead = f"Hint {given.rung} of {len(group.rungs)}: "
+    for number, passage in enumerate(_FENCED.split(given.text)):
+        if number % 2:
+            _code(screen, passage)
+        elif passage.strip():
+            screen.line(passage.strip(), lead=(lead,))
+            lead = "" if screen.plain else " " * len(lead)
     if given.repeated:
         screen.line(("This was the last hint; it is shown again.", "dim"))
     for sentence in after:
         screen.line(sentence)
+
+
+def _code(screen: Screen, code: str) -> None:
+    """Prints code as it is, between empty lines; a line that is too long is not cut."""
+    screen.blank()
+    for line in code.splitlines():
+        screen.row(" " * (0 if screen.plain else _CODE_INDENT) + line)
+    screen.blank()
 
 
 def show_reset(screen: Screen, backup: Backup, place: Path) -> None:
