@@ -120,6 +120,10 @@ class Module:
         """The lesson as Markdown; raises BadCourse if it cannot be read."""
         return _text(f"The lesson of {self.id}", self.folder / LESSON)
 
+    @property
+    def has_answers(self) -> bool:
+        return self.solution.with_name(ANSWERS).is_file()
+
     def answers(self) -> str:
         """The answers to its questions as Markdown; raises BadCourse if they cannot be read."""
         return _text(f"The file of answers of {self.id}", self.solution.with_name(ANSWERS))
