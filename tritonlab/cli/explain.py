@@ -31,14 +31,14 @@ def explain(
         return 0
     names = {name: one for one in every.values() for name in (one.code, one.name)}
     wanted = code.strip().strip("()")
-    found = names.get(wanted.upper()) or names.get(wanted.lower())
-    if found is None:
+    example = names.get(wanted.upper()) or names.get(wanted.lower())
+    if example is None:
         near = difflib.get_close_matches(wanted.lower(), [name.lower() for name in names], n=1)
         suggestion = f" Did you mean {(names.get(near[0].upper()) or names[near[0]]).name}?" \
             if near else ""
         raise TritonlabError(f"No finding is called '{code}'.{suggestion}",
                              "`tritonlab explain` lists all.")
-    show(as_json, plain, {"schema": 1, **asdict(found)},
-         lambda screen: view.show_one(screen, found), "tritonlab grade",
+    show(as_json, plain, {"schema": 1, **asdict(example)},
+         lambda screen: view.show_one(screen, example), "tritonlab grade",
          "Repair it, then type: ")
     return 0
