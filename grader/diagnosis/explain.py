@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from grader.diagnosis import codes
+from grader.diagnosis import codes, definitions
 from grader.finding import Fault, value_of
 from grader.report import CaseResult, Finding, Verdict
 from grader.submission import dataflow, source
@@ -39,6 +39,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     cases = {case.name: case for case in [*suite.all_cases, *suite.properties]}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)
+    texts = tuple((name, text) for name, text in submitted.texts.items() if name.endswith(".py"))
 
     def explain(result: CaseResult) -> CaseResult:
         if not result.findings and result.verdict is not Verdict.FAILED:
@@ -57,7 +58,13 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             near = places.near.get(finding.line or 0)
             if near and not worded.todos:
                 worded = in_words(replace(finding, todos=(near,)))
-            findings.append(replace(worded, function=case.about) if case else worded)
+            if case and places.lines:
+                worded = replace(worded, function=case.about)
+            elif case:
+                about = case.about or suite.entry
+                where = worded.where or definitions.place(about, worded.code, suite.calls, texts)
+                worded = replace(worded, where=where, function=about)
+            findings.append(worded)
         if result is first and separated and findings:
             findings[0] = findings[0].within("contrast", contrast=separated)
         again = result.verdict is Verdict.FAILED and seed and result.name in names

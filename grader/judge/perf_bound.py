@@ -7,7 +7,7 @@ which nothing but a clock shows; or a GPU is needed. A prediction never decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,7 +67,8 @@ class Forecast:
 
     ``broken`` is what the launches or their code do not keep to, whatever a clock would show, and
     ``bound`` why they must be too slow. ``expected`` is a sentence on what a clock would most
-    likely show, and ``milliseconds`` the predicted time on ``target``.
+    likely show, ``milliseconds`` the predicted time on ``target``, and ``predicted`` the share of a
+    copy's or a product's speed, beside what the case asks for.
     """
 
     case: Case
@@ -77,6 +78,7 @@ class Forecast:
     expected: str = ""
     milliseconds: float | None = None
     target: str = ""
+    predicted: Mapping[str, Any] | None = None
 
     def result(self) -> CaseResult:
         """The verdict where there is no GPU: a prediction never decides."""
@@ -84,7 +86,7 @@ class Forecast:
         if result.verdict is Verdict.FAILED:
             return result
         return replace(result, verdict=Verdict.SKIPPED, reason=self.expected,
-                       skipped=Skip.GPU)
+                       skipped=Skip.GPU, predicted=self.predicted)
 
 
 def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined, target: Target, *,
@@ -115,7 +117,12 @@ def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined
             facts, broken = facts | more_facts, [*broken, *findings]
     time = examined.prediction.seconds * 1e3 if examined.prediction else None
     expected = _open(examined, needed, yardstick, limits, target, surveys, failed)
-    return Forecast(case, facts, tuple(broken), tuple(bound), expected, time, target.title)
+    predicted = None
+    if time is not None and limits.pass_at >= measurement.SOME:
+        predicted = {"ms": time, "share": yardstick.fast * 1e3 / time, "of": yardstick.name,
+                     "target": target.title, "pass_at": limits.pass_at, "stretch": limits.stretch}
+    return Forecast(case, facts, tuple(broken), tuple(bound), expected, time, target.title,
+                    predicted)
 
 
 def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,

@@ -118,7 +118,7 @@ class SuiteItem(pytest.Item):
             return super().repr_failure(excinfo, style)
         lines = []
         for finding in excinfo.value.result.findings:
-            lines.append(f"{finding.code}  {finding.seen}")
+            lines.append(f"{finding.name}  {finding.seen}")
             lines += [f"     {part}" for part in (finding.means, finding.where) if part]
         return "\n".join(lines)
 

@@ -110,6 +110,8 @@ FAULTS = [
      "mask = offs <n_elements", "holds a line of the solution: `mask = offs < n_elements`"),
     ("rungs of hints", "tracks/module.toml", "Words about a question that points at the idea", "",
      "rung 1 of group A is empty"),
+    ("rungs of hints", "tracks/module.toml", "total = tl.sum(", "total = = tl.sum(",
+     "the code in rung 3 of group A cannot be parsed: invalid syntax"),
     ("signatures of exercise and solution", "tracks/kernel.py", "def doubling(x:",
      "def doubling(y:", "`doubling` is `(y: torch.Tensor) -> torch.Tensor` in the exercise"),
     ("signatures of exercise and solution", "tracks/kernel.py", "def check_argument(",
@@ -227,6 +229,13 @@ def test_a_warm_up_of_no_other_module_of_its_track_is_named(made, before):
 
     assert list(module_files.strays(course.load(roots), roots)) == [
         f'track1/doubling says before = "{before}", which is not another module of track1']
+
+
+def test_a_number_out_of_the_order_of_the_text_is_named(made):
+    for old, new in (("TODO 1:", "TODO 9:"), ("TODO 2:", "TODO 1:"), ("TODO 9:", "TODO 2:")):
+        made.edit("tracks/kernel.py", old, new)
+
+    assert found("numbers and groups of hints", made) == "kernel.py: TODO 1 stands after TODO 2"
 
 
 def test_where_nothing_is_numbered_hints_name_the_functions(tmp_path):

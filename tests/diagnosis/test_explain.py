@@ -773,8 +773,8 @@ STORED = "acc.to(c_ptr.dtype.element_ty)"
 SIBLINGS = [
     ("03-softmax", "f", QUOTIENT, "y = shifted - tl.log(denominator)", "is the logarithm of"),
     ("03-softmax", "f", QUOTIENT, "y = x", "equals `x`"),
-    ("04-layer-norm", "c", "var = tl.sum(centred * centred, axis=0) / n_cols",
-     "var = tl.sum(centred * centred, axis=0)", "not divided by n_cols"),
+    ("04-layer-norm", "c", "var = tl.sum(centered * centered, axis=0) / n_cols",
+     "var = tl.sum(centered * centered, axis=0)", "not divided by n_cols"),
     ("04-layer-norm", "f", "weight_ptr + cols", "weight_ptr + n_cols - 1 - cols", "are wrong"),
     ("04-layer-norm", "j", "tl.store(rstd_ptr + row, rstd)",
      "tl.store(rstd_ptr + row, tl.sqrt(var + eps))", "is the reciprocal of"),

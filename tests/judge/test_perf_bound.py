@@ -315,7 +315,7 @@ STORE = Traffic(4, "store", "out_ptr", 1024, 4096, 128, 128, 128)
 STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
 
 
-NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8 192 floats, counted")
+NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8192 floats, counted")
 ROLES = asked_by("optimization/04-warp-specialization",
                  "matmul_ws: 256 x 256 times 256 x 256, specialized, for an H100")
 FP8 = asked_by("optimization/09-fp8-matmul",
@@ -360,10 +360,10 @@ FP8 = asked_by("optimization/09-fp8-matmul",
     (Limits(bulk=True), binary(accesses=(Access(3, "async copy", 128, 4),)), "T06", "in pieces"),
     (Limits(bulk=True), binary(accesses=(Access(9, "load", 32, 4),)), "T06", "in pieces"),
     (ROLES, binary(warps=12, options={"num_warps": 4}), "",
-     "12, 4 asked for by num_warps"),
-    (ROLES, binary(warps=12), "", "12, 4 asked for by num_warps"),
+     "12, num_warps=4"),
+    (ROLES, binary(warps=12), "", "12, num_warps=4"),
     (ROLES, binary(warps=8, options={"num_warps": 8}), "T06",
-     "8, 8 asked for by num_warps"),
+     "8, num_warps=8"),
 ])
 def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact):
     facts, findings = code_limits(limits, [launch(LOAD, STORE, STATISTIC)], [made])
@@ -374,17 +374,17 @@ def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact)
 
 @pytest.mark.parametrize(("made", "codes", "facts"), [
     (binary(dot=True, factors=("fp8",), imprecise_sums=512), [],
-     ["fp8, fp8 asked for", "512, limit 512"]),
-    (binary(dot=True, factors=("fp8",)), [], ["fp8, fp8 asked for", "0, limit 512"]),
+     ["fp8, expected fp8", "512, limit 512"]),
+    (binary(dot=True, factors=("fp8",)), [], ["fp8, expected fp8", "0, limit 512"]),
     (binary(dot=True, factors=("fp8",), imprecise_sums=1024), ["N04"],
-     ["fp8, fp8 asked for", "1,024, limit 512"]),
+     ["fp8, expected fp8", "1,024, limit 512"]),
     (binary(dot=True, factors=("fp8",), imprecise_sums=ALL_SUMS), ["N04"],
-     ["fp8, fp8 asked for", "all, limit 512"]),
-    (binary(dot=True, factors=("fp16",)), ["T06"], ["fp16, fp8 asked for", "0, limit 512"]),
+     ["fp8, expected fp8", "all, limit 512"]),
+    (binary(dot=True, factors=("fp16",)), ["T06"], ["fp16, expected fp8", "0, limit 512"]),
     (binary(dot=True, factors=("fp16", "fp8")), ["T06"],
-     ["fp16 and fp8, fp8 asked for", "0, limit 512"]),
-    (binary(dot=True), ["T06"], ["none on tensor cores, fp8 asked for", "0, limit 512"]),
-    (binary(), ["T06"], ["none on tensor cores, fp8 asked for"]),
+     ["fp16 and fp8, expected fp8", "0, limit 512"]),
+    (binary(dot=True), ["T06"], ["none on tensor cores, expected fp8", "0, limit 512"]),
+    (binary(), ["T06"], ["none on tensor cores, expected fp8"]),
 ])
 def test_a_product_of_float8_is_judged_by_its_suite(made, codes, facts):
     figures, findings = code_limits(FP8, [launch(LOAD)], [made])

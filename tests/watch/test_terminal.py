@@ -105,9 +105,9 @@ def watching(place: Path, *options: str, command: list[str] = HOOKED) -> Iterato
 
 def test_a_session_from_start_to_quit(place):
     with watching(place) as terminal:
-        terminal.shows("Every save of", "What failed first", "Seen", "FAILED")
+        terminal.shows("Every save of", "FAILED", "(blanks-left)", "Seen")
         terminal.save(HALVED)
-        terminal.shows("Saved", "What failed first", "FAILED", "h shows a hint")
+        terminal.shows("Saved", "(wrong-values)", "FAILED", "h shows a hint")
         terminal.press("h")
         terminal.shows("Hint 1 of 3", "What is missing?")
         terminal.save(module.HEALTHY)

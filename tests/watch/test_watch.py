@@ -654,7 +654,7 @@ def test_of_two_cases_that_fail_alike_the_second_says_only_what_is_new(submissio
 
     assert "the first that fails so is another, small" in said[0]
     assert "3 are wrong." in said[0] and toy.WRONG.means not in said[0]
-    assert "What failed first: small" in said[1] and toy.WRONG.means in said[1]
+    assert "small (elements-not-stored)" in said[1] and toy.WRONG.means in said[1]
 
 
 @pytest.mark.parametrize(("keys", "step", "said"), [

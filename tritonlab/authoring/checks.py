@@ -2,7 +2,9 @@
 
 import ast
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from grader.diagnosis import messages
 from grader.finding import strange_relations
@@ -23,6 +25,7 @@ GRADING_SHARE = 0.1  # of a lesson's words; what all modules share stands on one
 PROMPT = "WRITE ME"  # what `tritonlab new` leaves where only an author can go on
 DIAGRAM_COLUMNS = 78
 RUNGS = 3
+FENCED = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PASTED = 13  # characters, without spaces, from which on a line counts as one of the solution
 PUBLIC_CORRECTNESS, PUBLIC_EDGE = 3, 1
 
@@ -101,6 +104,8 @@ def numbers_and_hint_groups(material: Material) -> Iterator[str]:
     if sorted(numbers) != [*range(1, count + 1)]:
         yield (f"kernel.py: the comments `# {marker} n` are numbered {ranges(numbers)}, "
                f"not 1 to {count}")
+    elif material.starter == "blanks" and (astray := _out_of_order(python_of(material.exercise))):
+        yield f"kernel.py: {marker} {astray[1]} stands after {marker} {astray[0]}"
     if not numbers and material.starter in ("blanks", "slow"):
         yield f"kernel.py has no comment `# {marker} 1: …`, although its track asks for them"
     if material.starter == "blanks" and material.suite.blanks != count:
@@ -130,6 +135,12 @@ def _numbers(text: str, marker: str) -> list[int]:
     return list(dict.fromkeys(numbered_comments(text, marker).values()))
 
 
+def _out_of_order(text: str) -> tuple[int, int] | None:
+    """Returns the first two TODOs of which the second should stand above the first."""
+    numbers = numbered_comments(text, "TODO").values()
+    return next(((one, other) for one, other in pairwise(numbers) if other < one), None)
+
+
 def rungs_of_hints(material: Material) -> Iterator[str]:
     """Checks that each group has three rungs without a line of the solution."""
     code = (line.partition("  # ")[0] for text in material.solution.values()
@@ -142,6 +153,12 @@ def rungs_of_hints(material: Material) -> Iterator[str]:
             text = re.sub(r"\s", "", rung)
             if not text:
                 yield f"module.toml: rung {number} of group {group.group} is empty"
+            for code in FENCED.findall(rung):
+                try:
+                    syntax.parse(textwrap.dedent(code))
+                except SyntaxError as error:
+                    yield (f"module.toml: the code in rung {number} of group {group.group} cannot "
+                           f"be parsed: {error}")
             for bare, line in lines.items():
                 if len(bare) >= PASTED and bare in text:
                     yield (f"module.toml: rung {number} of group {group.group} holds a line of "

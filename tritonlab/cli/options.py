@@ -14,6 +14,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from grader.engine.compiler import targets
+from grader.finding import NAMES
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
@@ -67,6 +68,14 @@ def tracks(incomplete: str) -> list[Completion]:
 def gpus(incomplete: str) -> list[Completion]:
     """Completes names of GPUs."""
     return [(target.name, target.title) for target in targets.all_targets().values()]
+
+
+@harmless
+def codes(incomplete: str) -> list[Completion]:
+    """Completes names of findings, otherwise their codes."""
+    by_name = [(name, code) for code, name in NAMES.items() if name.startswith(incomplete)]
+    return by_name or [(code, name) for code, name in NAMES.items()
+                       if code.startswith(incomplete.upper())]
 
 
 @harmless

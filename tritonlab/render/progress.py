@@ -5,6 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from grader.finding import NAMES
 from grader.text import sentence
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import shown
@@ -137,7 +138,8 @@ def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrad
     order = [module.id for module in course.modules]
     attempts = sorted(attempts, key=lambda attempt: order.index(attempt.module))
     cells = [[f"{attempt.date} {attempt.time}".strip(), attempt.evidence,
-              f"{attempt.cases_passed} of {attempt.cases_total} checks", attempt.code,
+              f"{attempt.cases_passed} of {attempt.cases_total} checks",
+              NAMES.get(attempt.code, attempt.code),
               q.plural(attempt.hints_used, "hint")] for attempt in attempts]
     table = cells if screen.plain else padded(cells, "<<<<<")
     for module, group in groupby(zip(attempts, table, strict=True), key=lambda row: row[0].module):
