@@ -24,7 +24,7 @@ MEANINGS = {
     "L01": "A grid is a tuple of one to three integers, even in one dimension, and CUDA limits "
            "the size of each axis.",
     "L03": "The grid is larger than the problem, so some programs have no work.",
-    "L05": "",  # the compiler's own sentence is all there is
+    "L05": "The Triton compiler rejects this code, so it does not run on any GPU.",
     "X01": "Triton kernels must compute the result; host code may only allocate, view and copy "
            "tensors and check arguments.",
     "R04": "The code allocates more memory than a case of this size needs.",
@@ -183,7 +183,9 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     means = likely.meaning if likely else (
         finding.means or (messages.mistake(kind) if kind else "") or closer
         or _of_mask(finding, text) or _by_line(finding, causes)
-        or messages.of_pattern(finding.data) or usual[finding.code])
+        or messages.of_pattern(finding.data)
+        # The sentence of the compiler, or of Python, is more specific.
+        or ("" if finding.code == "L05" else usual[finding.code]))
     seen_at = finding.line
     if causes:
         finding = replace(finding, line=causes[0].line)

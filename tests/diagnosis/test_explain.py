@@ -773,8 +773,8 @@ STORED = "acc.to(c_ptr.dtype.element_ty)"
 SIBLINGS = [
     ("03-softmax", "f", QUOTIENT, "y = shifted - tl.log(denominator)", "is the logarithm of"),
     ("03-softmax", "f", QUOTIENT, "y = x", "equals `x`"),
-    ("04-layer-norm", "c", "var = tl.sum(centred * centred, axis=0) / n_cols",
-     "var = tl.sum(centred * centred, axis=0)", "not divided by n_cols"),
+    ("04-layer-norm", "c", "var = tl.sum(centered * centered, axis=0) / n_cols",
+     "var = tl.sum(centered * centered, axis=0)", "not divided by n_cols"),
     ("04-layer-norm", "f", "weight_ptr + cols", "weight_ptr + n_cols - 1 - cols", "are wrong"),
     ("04-layer-norm", "j", "tl.store(rstd_ptr + row, rstd)",
      "tl.store(rstd_ptr + row, tl.sqrt(var + eps))", "is the reciprocal of"),
@@ -931,7 +931,7 @@ def test_what_host_code_answers_is_no_matter_of_the_compiler(tmp_path):
     (fault("not offered", line=7, called=True, code="tl.tanh", nearest=""), False),
 ], ids=lambda value: getattr(value, "kind", None))
 def test_what_the_grader_does_not_follow_is_not_put_down_to_triton(data, policy):
-    words = codes.closer_meaning(Finding("L05", data)) or codes.MEANINGS["L05"]
+    words = codes.explain(Finding("L05", data), [], {}).means
 
     assert ("even if Triton compiles it" in words) == policy
     assert bool(words) == policy  # of what Triton refuses, its own sentence says all

@@ -131,7 +131,7 @@ def nothing_astray(material: Material) -> Iterator[str]:
             yield from (f"{place}/{name} is missing, which the suite names"
                         for name in more if name not in there)
         for name in sorted(there - expected):
-            yield f"{place}/{name} is astray: nothing in the suite names it"
+            yield f"{place}/{name} is unused: nothing in the suite names it"
 
 
 def folders(module: Module) -> Iterator[tuple[str, Path, tuple[str, ...]]]:

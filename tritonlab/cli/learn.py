@@ -69,7 +69,7 @@ def read(
         "--pager/--no-pager", help="A screen at a time, where there is a terminal.")] = True,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The lesson of a module, or the page `grading`."""
+    """Show the lesson of a module, or the page `grading`."""
     from tritonlab.render import lesson as view
 
     the_course = course.load()
@@ -118,7 +118,7 @@ def hint(
     function: Function = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The next rung of help, for a TODO, for a function, or for what failed last."""
+    """Show the next hint for a TODO, a function, or the last failure."""
     from tritonlab.render import exercise as view
 
     the_course, place, module = _meant(module_id)
@@ -138,7 +138,7 @@ def reset(
         "--undo", help="Bring the newest backup back; what it replaces is kept too.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """A fresh exercise in the place of your work, which is kept in a dated backup."""
+    """Replace your work with a fresh exercise; a dated backup keeps your work."""
     from tritonlab.render import exercise as view
     from tritonlab.workspace import reset as the_reset
 
@@ -171,7 +171,7 @@ def solution(
         "--give-up", help="Show it before a pass; the certificate will say so.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The reference solution beside your work: after a pass, or when you give up."""
+    """Compare your work with the reference solution, after a pass or when you give up."""
     from tritonlab.grading import solution_diff
     from tritonlab.render import exercise as view
 

@@ -61,7 +61,7 @@ def roots_in(folder: Path) -> Roots:
 
 @dataclass(frozen=True)
 class HintGroup:
-    """Three rungs of help for some TODOs or functions: a question, a tool, a shape."""
+    """Three rungs of help for TODOs or functions: a question, a tool, code of another kernel."""
 
     group: str
     title: str
@@ -119,6 +119,10 @@ class Module:
     def lesson(self) -> str:
         """The lesson as Markdown; raises BadCourse if it cannot be read."""
         return _text(f"The lesson of {self.id}", self.folder / LESSON)
+
+    @property
+    def has_answers(self) -> bool:
+        return self.solution.with_name(ANSWERS).is_file()
 
     def answers(self) -> str:
         """The answers to its questions as Markdown; raises BadCourse if they cannot be read."""
