@@ -81,8 +81,13 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
     of_solution = places(theirs, solution, numbered_comments(solution), exercise).lines
     return [Cause(max(1, one.line), kind_of(one.mine, one.theirs), one.mine is None,
                   of_solution.get(one.solution_line) or numbers.get(one.line),
-                  syntax.lines_of(one.theirs) if one.theirs is not None else range(0))
+                  _lines(one.theirs))
             for one in deciding]
+
+
+def _lines(node: ast.stmt | None) -> range:
+    """The lines of a statement with its decorators."""
+    return range(syntax.first_line(node), syntax.last_line(node) + 1) if node else range(0)
 
 
 def _tree(text: str) -> ast.Module:

@@ -6,6 +6,7 @@ import pytest
 
 import grader
 from grader.diagnosis.solution_contrast import MOST_RUNS, causes
+from grader.suite.mutants import Mutant, Patch
 from tests.diagnosis.test_todo_pointers import MODULES
 
 RIGHT = "def f(x):\n" + "".join(f"    a{n} = x + {n}\n" for n in range(8)) + "    return a1\n"
@@ -125,3 +126,19 @@ def vector_add(x, y):
         add[(triton.cdiv(x.numel(), 256),)](x.contiguous(), y.contiguous(), result, x.numel(), 256)
     return result
 '''
+
+
+# -- known mistakes ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("find", "is_it"), [
+    ("@decorated(1)\n", True), ("a + 1", True), ("a + 2", False)])
+def test_a_known_mistake_of_another_statement_is_not_the_cause(find, is_it):
+    solution = "@decorated(1)\ndef f(a):\n    b = a + 1\n    c = a + 2\n    return b, c\n"
+    wrong = solution.replace("decorated(1)", "decorated(2)") if find[0] == "@" else \
+        solution.replace("a + 1", "a - 1")
+    mutant = Mutant("m", "", (Patch(find, ""),), ("N01",), "")
+
+    (cause,) = causes(wrong, solution, "", {"f"}, lambda text: "2)" not in text and "-" not in text)
+
+    assert cause.may_be(mutant, solution) == is_it
