@@ -892,8 +892,8 @@ _DEFECTS: dict[str, tuple[_Form, _Form]] = {
             "launches in a CUDA graph."),
     "too few programs": (
         lambda programs, multiprocessors:
-            f"{programs} program{'s' * (programs > 1)} for {multiprocessors} SMs (streaming "
-            "multiprocessors): the other SMs are idle",
+            f"{programs} program{'s' * (programs > 1)} for {multiprocessors} SMs "
+            "(streaming multiprocessors): the other SMs are idle",
         "Split the work into more programs, also along the reduction axis."),
     "wave tail": (
         "{programs} programs on {multiprocessors} SMs (streaming multiprocessors) run in {turns} "

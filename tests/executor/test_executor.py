@@ -1171,40 +1171,40 @@ REFUSED = {
     "a name that Triton has not": ("y = tl.tanh(n)", "",
                                    "calls `tl.tanh`, which is not available in Triton"),
     "inline assembly": ("y = tl.inline_asm_elementwise('', '', [], tl.int32, True, 1)", "",
-                        "calls `tl.inline_asm_elementwise`, which puts assembly"),
+                        "calls `tl.inline_asm_elementwise`, which inserts inline assembly"),
     "a function that runs while compiling": (
         "y = half(B)", "@triton.constexpr_function\ndef half(n):\n    return n // 2\n",
         "calls `half`, a `constexpr_function`"),
     "a global number": ("y = WIDTH + n", "WIDTH = 5\n", "a global that is not a tl.constexpr"),
     "a global of two branches": ("y = ONE + n", "if n_gpus():\n    ONE = tl.constexpr(1)\nelse:\n"
-                                 "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
+                                 "    ONE = tl.constexpr(2)\n", "uses `ONE`, which is assigned"),
     "a global that may be bound anew": (
         "y = ONE + n", "ONE = tl.constexpr(1)\nif n_gpus():\n    ONE = tl.constexpr(2)\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "an import that may be bound anew": (
         "y = tl.zeros((8,), ONE)", "from triton.language import float32 as ONE\nif n_gpus():\n"
-        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
+        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which is assigned on lines"),
     "a global that a handler binds": (
         "y = ONE + n", "try:\n    ONE = tl.constexpr(1)\n    import nowhere\nexcept ImportError:\n"
-        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
+        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which is assigned on lines"),
     "a global that a loop binds": (
         "y = ONE + n", "ONE = tl.constexpr(1)\nfor ONE in (tl.constexpr(2),):\n    pass\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "a global that is unpacked": (
         "y = ONE + n", "ONE = tl.constexpr(1)\n(ONE, TWO) = map(tl.constexpr, (2, 3))\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "a global that an expression binds": (
         "y = ONE + n", "ONE = tl.constexpr(1)\nprint(ONE := tl.constexpr(2))\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "a global that a function binds": (
         "y = ONE + n", "ONE = tl.constexpr(1)\ndef host():\n    global ONE\n    ONE = 2\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "a helper that is replaced": (
         "y = one(n)", "@triton.jit\ndef one(x):\n    return x\n@triton.jit\ndef two(x):\n"
-        "    return 2 * x\none = two\n", "uses `one`, which lines"),
+        "    return 2 * x\none = two\n", "uses `one`, which is assigned on lines"),
     "a name of Triton that is replaced": (
         "y = maximum(n, 1)", "from triton.language import maximum\ndef maximum(a, b):\n"
-        "    return a\n", "uses `maximum`, which lines"),
+        "    return a\n", "uses `maximum`, which is assigned on lines"),
     "a clock": ("y = cuda.globaltimer()", "from triton.language.extra import cuda\n",
                 "calls `cuda.globaltimer`, which queries the GPU"),
     "a computed global": ("y = WIDTH + n", "WIDTH = tl.constexpr(len('abc'))\n", "uses `WIDTH`"),
@@ -1521,7 +1521,7 @@ def test_a_kernel_that_waits_for_ever_is_a_finding_and_the_process_stays(
 
     (finding,) = first.findings
     assert (finding.code, finding.line) == ("R02", 14)
-    assert "waits for ever" in finding.seen
+    assert "waits forever" in finding.seen
     assert (first.results, len(first.facts)) == ((), 1)
     assert again.findings == first.findings
 

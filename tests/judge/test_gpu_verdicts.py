@@ -107,7 +107,7 @@ def test_a_slow_kernel_fails_by_the_clock(gpu, on_gpu):
     assert (report.verdict, report.evidence) == (Verdict.FAILED, "")
     assert (slow.verdict, slow.findings[0].code) == (Verdict.FAILED, "T07")
     assert slow.findings[0].seen.startswith("1.93 TB/s, 45 % of this GPU's copy speed, 70 % is "
-                                            "asked for")
+                                            "required")
 
 
 def test_a_time_that_stays_noisy_decides_nothing(gpu, on_gpu):
@@ -156,7 +156,8 @@ def test_a_result_that_only_the_gpu_gets_wrong_is_said_to_be_so(gpu, on_gpu):
     assert same.replay == f"--case 'a thousand' --seed {report.seed}"
     assert same.facts["right"].startswith(f"{VALUES - 1} of {VALUES} cases")
     assert [r.verdict for r in report.on_gpu if r.name == "a thousand"] == [Verdict.FAILED]
-    assert result(report, TIMED.name).reason.endswith("not timed: right values come first")
+    assert result(report, TIMED.name).reason.endswith(
+        "not timed: a case with wrong values comes first")
     [(name, why)] = differences(report.results, report.on_gpu)
     assert name == "a thousand"
     assert why.startswith("right on the processor, N01 on the GPU")

@@ -92,20 +92,19 @@ def test_a_good_kernel_is_expected_to_pass_which_is_no_pass(judged):
     assert result.verdict is Verdict.SKIPPED
     assert result.reason.startswith(
         "expected to pass on a GPU; predicted for the NVIDIA H100 SXM, not measured: ")
-    assert "bound by memory" in result.reason and "where 80 % is asked for" in result.reason
+    assert "bound by memory" in result.reason and "where 80 % is required" in result.reason
     assert result.facts["memory traffic"] == "1.00x of the minimum"
 
 
 def test_a_case_that_asks_for_no_speed_names_no_share(judged):
     result = judged(WIDE, performance("a million floats", rand(1 << 20), pass_at=1e-9))
 
-    assert result.reason == ("a GPU is needed: this case asks for right values at this size, and "
-                             "for no speed")
+    assert result.reason == "a GPU is needed: this case checks values at this size, not speed"
 
 
 @pytest.mark.parametrize(("low", "high", "says"), [
     (100, 100, "1.00x of the minimum"), (40, 120, "0.40 to 1.20x of the minimum"),
-    (55, 55, "0.55x of the minimum, by a sample that does not show all of it"),
+    (55, 55, "0.55x of the minimum, by an incomplete sample"),
 ])
 def test_less_than_the_minimum_is_no_figure_to_rely_on(low, high, says):
     assert traffic(low, high, 100) == says
@@ -116,7 +115,7 @@ def test_what_leaves_work_out_is_not_expected_to_pass(judged):
 
     assert half.verdict is Verdict.SKIPPED
     assert half.reason.startswith("a GPU is needed; predicted")
-    assert half.reason.endswith("but only 0.50 times the bytes that the job needs were seen")
+    assert half.reason.endswith("but only 0.50x of the required bytes were observed")
 
 
 def test_a_kernel_that_failed_is_not_expected_to_pass(tmp_path, sandbox):
@@ -252,7 +251,7 @@ def test_a_product_is_measured_by_products_and_not_by_copies(judged):
     assert low.verdict is high.verdict is Verdict.SKIPPED
     assert low.reason.startswith("expected to pass on a GPU; predicted for the NVIDIA H100 SXM")
     assert " TFLOP/s, about " in low.reason
-    assert low.reason.endswith(" % of matmul speed where 20 % is asked for")
+    assert low.reason.endswith(" % of matmul speed where 20 % is required")
     assert high.reason.startswith("a GPU is needed; ")
 
 
@@ -316,7 +315,7 @@ STORE = Traffic(4, "store", "out_ptr", 1024, 4096, 128, 128, 128)
 STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
 
 
-NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8 192 floats, counted")
+NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8192 floats, counted")
 ROLES = asked_by("optimization/04-warp-specialization",
                  "matmul_ws: 256 x 256 times 256 x 256, specialized, for an H100")
 FP8 = asked_by("optimization/09-fp8-matmul",
@@ -335,12 +334,12 @@ FP8 = asked_by("optimization/09-fp8-matmul",
     (Limits(vector=128), binary(accesses=(Access(3, "bulk copy", 0, 1), Access(4, "store", 32, 1))),
      "T06", "32 bits, at least 128"),
     (Limits(vector=128), binary(accesses=()), "T06", "0 bits, at least 128"),
-    (Limits(spills=0), binary(), "", "0 bytes a thread, limit 0"),
-    (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes a thread, limit 0"),
-    (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes a thread, limit 64"),
-    (Limits(shared=99_328), binary(shared=99_328), "", "99,328 bytes a program, limit 99,328"),
+    (Limits(spills=0), binary(), "", "0 bytes per thread, limit 0"),
+    (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes per thread, limit 0"),
+    (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes per thread, limit 64"),
+    (Limits(shared=99_328), binary(shared=99_328), "", "99,328 bytes per program, limit 99,328"),
     (Limits(shared=99_328), binary(shared=131_072), "T05",
-     "131,072 bytes a program, limit 99,328"),
+     "131,072 bytes per program, limit 99,328"),
     (Limits(stages=2), binary(dot=True, stages=3, shared=49_152), "",
      "3 in 49,152 bytes of shared memory, at least 2"),
     (Limits(stages=2), binary(dot=True), "T06", "0 in 0 bytes of shared memory, at least 2"),
@@ -361,10 +360,10 @@ FP8 = asked_by("optimization/09-fp8-matmul",
     (Limits(bulk=True), binary(accesses=(Access(3, "async copy", 128, 4),)), "T06", "in pieces"),
     (Limits(bulk=True), binary(accesses=(Access(9, "load", 32, 4),)), "T06", "in pieces"),
     (ROLES, binary(warps=12, options={"num_warps": 4}), "",
-     "12, 4 asked for by num_warps"),
-    (ROLES, binary(warps=12), "", "12, 4 asked for by num_warps"),
+     "12, num_warps=4"),
+    (ROLES, binary(warps=12), "", "12, num_warps=4"),
     (ROLES, binary(warps=8, options={"num_warps": 8}), "T06",
-     "8, 8 asked for by num_warps"),
+     "8, num_warps=8"),
 ])
 def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact):
     facts, findings = code_limits(limits, [launch(LOAD, STORE, STATISTIC)], [made])
@@ -375,17 +374,17 @@ def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact)
 
 @pytest.mark.parametrize(("made", "codes", "facts"), [
     (binary(dot=True, factors=("fp8",), imprecise_sums=512), [],
-     ["fp8, fp8 asked for", "512, limit 512"]),
-    (binary(dot=True, factors=("fp8",)), [], ["fp8, fp8 asked for", "0, limit 512"]),
+     ["fp8, expected fp8", "512, limit 512"]),
+    (binary(dot=True, factors=("fp8",)), [], ["fp8, expected fp8", "0, limit 512"]),
     (binary(dot=True, factors=("fp8",), imprecise_sums=1024), ["N04"],
-     ["fp8, fp8 asked for", "1,024, limit 512"]),
+     ["fp8, expected fp8", "1,024, limit 512"]),
     (binary(dot=True, factors=("fp8",), imprecise_sums=ALL_SUMS), ["N04"],
-     ["fp8, fp8 asked for", "all, limit 512"]),
-    (binary(dot=True, factors=("fp16",)), ["T06"], ["fp16, fp8 asked for", "0, limit 512"]),
+     ["fp8, expected fp8", "all, limit 512"]),
+    (binary(dot=True, factors=("fp16",)), ["T06"], ["fp16, expected fp8", "0, limit 512"]),
     (binary(dot=True, factors=("fp16", "fp8")), ["T06"],
-     ["fp16 and fp8, fp8 asked for", "0, limit 512"]),
-    (binary(dot=True), ["T06"], ["none on tensor cores, fp8 asked for", "0, limit 512"]),
-    (binary(), ["T06"], ["none on tensor cores, fp8 asked for"]),
+     ["fp16 and fp8, expected fp8", "0, limit 512"]),
+    (binary(dot=True), ["T06"], ["none on tensor cores, expected fp8", "0, limit 512"]),
+    (binary(), ["T06"], ["none on tensor cores, expected fp8"]),
 ])
 def test_a_product_of_float8_is_judged_by_its_suite(made, codes, facts):
     figures, findings = code_limits(FP8, [launch(LOAD)], [made])
@@ -560,7 +559,7 @@ def test_every_limit_holds_at_the_real_size_too(judged):
         "memory traffic": "1.00x of the minimum", "traffic": "1.00x of the minimum, limit 1.00x",
         "sectors": "1.00x of the minimum, limit 1.00x", "launches": "1, limit 1",
         "programs": f"{N // 1024}, limit {N // 1024}", "vector": "128 bits, at least 128",
-        "spills": "0 bytes a thread, limit 0"}
+        "spills": "0 bytes per thread, limit 0"}
     assert scalar.verdict is Verdict.FAILED
     assert [finding.code for finding in scalar.findings] == ["T03", "T06"]
 

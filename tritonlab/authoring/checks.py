@@ -49,7 +49,7 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
     if not re.match(r"# \S", material.readme):
         yield "README.md does not begin with a title"
     yield from (f"README.md has no section '{name}'" for name in HEADINGS if name not in headings)
-    yield from (f"README.md has a section '{name}', which no module has"
+    yield from (f"README.md has a section '{name}', which is not a standard section"
                 for name in dict.fromkeys(headings) if name not in HEADINGS)
     expected = [name for name in headings if name in HEADINGS]
     if sorted(expected) == sorted(HEADINGS) and expected != list(HEADINGS):
@@ -59,7 +59,7 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
                 for name in HEADINGS if headings.count(name) > 1)
     idea = _section(material.readme, "The idea")
     if idea and "```text\n" not in idea:
-        yield "README.md: 'The idea' shows no diagram (a block that begins with ```text)"
+        yield "README.md: 'The idea' has no diagram (a block that begins with ```text)"
     if idea and idea.count("```text\n") > idea.count("<!-- In words: "):
         yield ("README.md: 'The idea' has a diagram without words for those who cannot see it "
                "(`<!-- In words: … -->` below the block)")
@@ -116,7 +116,7 @@ def numbers_and_hint_groups(material: Material) -> Iterator[str]:
     if missing := sorted(set(numbers) - set(helped)):
         yield f"module.toml: no group of hints is for {marker} {ranges(missing)}"
     if extra := sorted(set(helped) - set(numbers)):
-        yield f"module.toml: hints are for {marker} {ranges(extra)}, which kernel.py has not"
+        yield f"module.toml: hints are for {marker} {ranges(extra)}, which kernel.py does not have"
     if double := sorted({n for n in helped if helped.count(n) > 1}):
         yield f"module.toml: two groups of hints are for {marker} {ranges(double)}"
     functions = {name for group in material.module.hints for name in group.functions}
@@ -186,7 +186,7 @@ def same_signatures(material: Material) -> Iterator[str]:
         solution = set(_statements(python_of(material.solution)))
         for line in _statements(python_of(material.exercise)):
             if line not in solution:
-                yield f"the exercise gives a line that the solution has not: `{line}`"
+                yield f"the exercise gives a line that the solution does not have: `{line}`"
 
 
 def signatures(text: str) -> dict[str, str]:
@@ -255,15 +255,15 @@ def sound_mutants(material: Material) -> Iterator[str]:
     names = {case.name for case in material.suite.all_cases} | {
         prop.name for prop in material.suite.properties}
     if not mutants:
-        yield "mutants.toml holds no mutant: nothing shows that the suite finds a mistake"
+        yield "mutants.toml has no mutant: nothing proves that the suite detects a mistake"
     for mutant in mutants:
         head = f"mutants.toml, {mutant.id}"
         if [m.id for m in mutants].count(mutant.id) > 1:
-            yield f"{head}: another one has this id"
+            yield f"{head}: another mutant has this id"
         if not mutant.codes:
             yield f"{head}: it names no code"
         if not mutant.meaning.strip():
-            yield f"{head}: it does not say what such a failure means"
+            yield f"{head}: it has no meaning"
         try:
             if mutant.apply_to(material.solution) == material.solution:
                 yield f"{head}: it is the solution"
