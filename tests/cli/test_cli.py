@@ -186,7 +186,7 @@ def test_a_failure_explains_the_first_and_counts_the_others(run, judge):
     assert verdict == "FAILED  track1/softmax  2 of 5 checks passed, in 0.4 s."
     assert first == "4 rows of 127 columns  (wrong-values)"
     assert shown.out.count("Padding took part") == 1
-    assert "2 more checks failed: every other row of a larger matrix · rows sum to one." \
+    assert "2 more checks failed: every other row of a larger matrix; rows sum to one." \
         in " ".join(shown.out.split())
     assert len(shown.out.splitlines()) <= 12
     assert "`tritonlab hint track1/softmax --todo 2`" in shown.out

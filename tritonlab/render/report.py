@@ -116,7 +116,7 @@ def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
         return
     head = f"{q.plural(count, 'more check')} failed"
     room = screen.width - len(screen.label("Others")) - len(head)
-    texts = (f"{': ' if first == len(names) else ', such as '}{' · '.join(names[:first])}"
+    texts = (f"{': ' if first == len(names) else ', such as '}{'; '.join(names[:first])}"
              for first in range(len(names), 0, -1))
     screen.line((head + next((text for text in texts if len(text) < room), "") + ".", "dim"),
                 lead=(screen.label("Others"),))
@@ -141,7 +141,7 @@ def _gained(screen: Screen, module: Module, report: Report, reading: JournalRead
     rows = [("Evidence", report.evidence and f"{report.evidence} ({report.engine})"),
             ("Cost", _cost(report)), ("Speed", _speed(report))]
     if not report.partial and len(reading.passes(module.id)) <= 1:
-        rows.append(("Learned", " · ".join(module.objectives)))
+        rows.append(("Learned", "; ".join(module.objectives)))
     for label, text in rows:
         if text:
             screen.line(text, lead=(screen.label(label, width=_WIDE),))
