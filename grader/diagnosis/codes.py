@@ -17,7 +17,7 @@ from grader.suite import Mutant
 # tensor explains more than a load outside it, and overlapping stores explain missing ones.
 MEANINGS = {
     "P02": "Python cannot import the file, so nothing of it was run.",
-    "P01": "The exercise still has places to fill in; nothing is run before they are.",
+    "P01": "The exercise still has places to fill in.",
     "P03": "A function becomes a kernel only through the `@triton.jit` decorator.",
     "P04": "The grader calls the function by the name and parameters that the README gives.",
     "L01": "A grid is a tuple with one to three sizes, even where it has one dimension, and each "

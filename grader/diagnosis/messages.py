@@ -353,6 +353,19 @@ def _blanks_in_files(count: int, total: int, files: Sequence[str], lines: Sequen
     return f"{_left(count, total)}: `...` in {'; '.join(places)}."
 
 
+def _steps(count: int, total: int, steps: int, right: Sequence[str], begun: bool, group: str,
+           title: str, todos: Sequence[int], functions: Sequence[str]) -> str:
+    places = f"TODO {ranges(todos)}" if todos else _code(functions)
+    step = f"step {group} ({places}): {title}." if places else f"step {group}: {title}."
+    if right:
+        done = f"Step{'s' if len(right) > 1 else ''} {joined(right)} " \
+               f"{'are' if len(right) > 1 else 'is'} right. Next: {step}"
+    else:
+        done = f"The exercise has {steps} steps. {'Go on' if begun else 'Begin'} with {step}"
+    so_far = f" What is filled in of step {group} is right so far." if begun else ""
+    return f"{done}{so_far} {_left(count, total)}."
+
+
 def _left(count: int, total: int) -> str:
     if count <= total:
         return f"{count} of {total} blanks {'is' if count == 1 else 'are'} left"
@@ -597,6 +610,9 @@ _FAULTS: dict[str, _Form] = {
         + _cause(hint, module, limit),
     "blanks": _blanks,
     "blanks in files": _blanks_in_files,
+    "steps": _steps,
+    "beside the solution": "With code of the reference solution in the blanks that are left, that "
+                           "code does not work with what was filled in.",
     "blank reached": "`{kernel}` reached a blank: `...` is still to be filled in.",
     "plain function": "`{name}` is launched with [grid] and is a plain Python function.",
     "no kernels": "No function of the file is decorated with `@triton.jit`, or given to "
@@ -1021,6 +1037,10 @@ _CIRCUMSTANCES: dict[str, _Form] = {
         "launch would end any program in the same way.",
     "differing": lambda words, **it: f"{words} {region(it['region'], ('differs', 'differ'))}",
     "contrast": lambda words, contrast: _first_line(words, text(contrast)),
+    "step": lambda words, group, title:
+        f"Step {group} ({title}) was run with the reference solution in the blanks that are left. "
+        f"{words}",
+    "steps together": "The blanks that are left were taken from the reference solution. {words}",
     "reason": lambda words, effect: f"{sentence(words)} {_EFFECTS[effect]}".strip(),
     "right in float32": "{words} The same values are right in float32 and wrong in {dtype}.",
     "right in few bits": "{words} Where all factors are 1, -1 or 0, so that the same sums take few "
