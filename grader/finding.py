@@ -153,7 +153,7 @@ DifferenceKind = Literal["nonfinite", "values", "drift", "tf32"]
 
 
 class WrongValues(FindingData, frozen=True):
-    """How a result differs from the reference.
+    """The difference between a result and the reference.
 
     Args:
         kind: ``nonfinite``, ``values``, ``drift`` or ``tf32``, as in a ``Difference``.
@@ -207,6 +207,29 @@ def data_from_json(value: Any) -> Data:
         return data
     except msgspec.ValidationError as error:
         raise ValueError(f"the data of a finding: {error}") from None
+
+
+# -- codes -----------------------------------------------------------------------------------------
+
+# The name of each code, by which messages and `tritonlab explain` call it.
+NAMES = {
+    "P01": "blanks-left", "P02": "file-not-importable", "P03": "missing-jit-decorator",
+    "P04": "wrong-signature",
+    "L01": "invalid-grid", "L03": "idle-programs", "L05": "compile-error",
+    "X01": "host-computation",
+    "R01": "unexpected-exception", "R02": "time-limit", "R03": "crash", "R04": "memory-limit",
+    "M01": "load-out-of-bounds", "M02": "store-out-of-bounds", "M03": "elements-not-stored",
+    "M04": "overlapping-stores", "M05": "offset-overflow", "M06": "undefined-values",
+    "M07": "input-modified", "M08": "strides-ignored", "M09": "data-race",
+    "S01": "wrong-shape-or-dtype",
+    "E01": "missing-exception", "E02": "wrong-exception-type", "E03": "unclear-error-message",
+    "N01": "wrong-values", "N02": "overflow-or-nan", "N03": "nonfinite-lost",
+    "N04": "precision-lost", "N05": "tf32-product",
+    "T01": "excess-traffic", "T02": "uncoalesced-access", "T03": "excess-launches",
+    "T04": "register-spills", "T05": "out-of-resources", "T06": "fast-path-missed",
+    "T07": "too-slow", "T08": "impossible-time",
+    "Q01": "wrong-answer", "U01": "mistake-not-noticed", "U02": "tests-disagree",
+}
 
 
 # -- signs -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a grade says: findings, verdicts, case results and the report, with their writers."""
+"""The report of a grade: findings, verdicts, case results, serialization."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from grader.finding import Data, Fault, Figure, Sign, data_from_json, matches, text_of
+from grader.finding import NAMES, Data, Fault, Figure, Sign, data_from_json, matches, text_of
 
 
 class Verdict(enum.StrEnum):
@@ -28,7 +28,7 @@ class Verdict(enum.StrEnum):
 
 
 class Skip(enum.StrEnum):
-    """Why a case was skipped, where code decides by it."""
+    """The reason for a skipped case, if code depends on it."""
 
     FAILED = "failed"  # it cannot change the first failure
     GPU = "gpu"  # only a usable GPU can tell
@@ -38,7 +38,7 @@ class Skip(enum.StrEnum):
 
 
 class Kind(enum.StrEnum):
-    """What a case looks at."""
+    """The kind of a case."""
 
     CORRECTNESS = "correctness"
     EDGE = "edge"
@@ -47,7 +47,7 @@ class Kind(enum.StrEnum):
     CALL = "call"
 
 
-SPARED = "not run: less effort was asked for"
+SPARED = "not run: less effort was requested"
 AFTER_FAILURE = "not run: it cannot change the first failure"
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
 
@@ -74,6 +74,11 @@ class Finding:
     circumstances: tuple[Fault, ...] = ()
 
     @property
+    def name(self) -> str:
+        """The name of the code, such as ``store-out-of-bounds`` for M02."""
+        return NAMES.get(self.code, self.code)
+
+    @property
     def seen(self) -> str:
         """The data in words: numbers, the first index, the program."""
         from grader.diagnosis import messages  # the process of the learner's code shows none
@@ -95,9 +100,9 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         """The finding in words, as plain data."""
-        return {"code": self.code, "seen": self.seen, "line": self.line, "means": self.means,
-                "where": self.where, "next_step": self.next_step, "todos": self.todos,
-                "function": self.function}
+        return {"code": self.code, "name": self.name, "seen": self.seen, "line": self.line,
+                "means": self.means, "where": self.where, "next_step": self.next_step,
+                "todos": self.todos, "function": self.function}
 
     def to_json(self) -> dict[str, Any]:
         """Code, data and line, for another process."""
@@ -123,7 +128,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True)
 class Details:
-    """What one case was made of, a line each; ``elements`` are (index, got, expected)."""
+    """Details of one case, a line each; ``elements`` are (index, got, expected)."""
 
     inputs: tuple[str, ...] = ()
     launches: tuple[str, ...] = ()
@@ -154,6 +159,7 @@ class CaseResult:
     clocked: bool = False  # it asks for speed, which nothing but a clock can show
     skipped: Skip | None = None
     measured: Mapping[str, Any] | None = None  # what the clock of a GPU showed; times in ms
+    predicted: Mapping[str, Any] | None = None  # its speed without a GPU; shares as of ``Limits``
 
     @property
     def fails(self) -> bool:

@@ -64,7 +64,7 @@ class Trial:
             return f"a right kernel was not graded ({self.right.reason})"
         failure = self.wrong.first_failure
         codes = {finding.code for finding in failure.findings} if failure else set()
-        return "" if MISTAKE in codes else "a kernel that reads past its tensor was not caught"
+        return "" if MISTAKE in codes else "an out-of-bounds read was not detected"
 
     @property
     def compiler(self) -> str:
@@ -73,7 +73,7 @@ class Trial:
             if result.verdict is Verdict.PASSED:
                 return ""
             return result.findings[0].seen if result.findings else result.reason
-        return self.right.reason or "it gave no answer"
+        return self.right.reason or "it did not reply"
 
 
 def run(box: Sandbox, tell: Callable[[str], None] = lambda event: None) -> Trial:
@@ -119,8 +119,8 @@ def probe(box: Sandbox, tell: Callable[[str], None] = lambda event: None) -> Pro
             if run.findings:
                 return Probe(gpu, unusable=run.findings[0].seen)
             if not torch.equal(run.results[0], 2 * x):
-                return Probe(gpu, unusable="it doubled numbers, and they came out wrong")
-            tell("measuring how fast the GPU is")
+                return Probe(gpu, unusable="a kernel that doubles numbers returned wrong values")
+            tell("measuring the speed of the GPU")
             return Probe(gpu, session.ceilings())
         except NoGpu as error:
             return Probe(gpu, unusable=str(error))

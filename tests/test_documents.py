@@ -18,7 +18,7 @@ SOURCES = [path for folder in ("grader", "tritonlab", "tests", "tracks", "soluti
 
 
 def prose(document: Path) -> str:
-    return re.sub(r"^```.*?^```", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    return re.sub(r"^(`{3,}).*?^\1", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
 
 
 def name(document: Path) -> str:

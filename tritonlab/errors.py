@@ -61,7 +61,7 @@ class CannotGrade(TritonlabError):
     """The grader does not start on this machine, so the kernel has no verdict."""
 
     exit_code = EXIT_GRADER_BROKE
-    usual_step = "`tritonlab doctor` looks for the cause."
+    usual_step = "Run `tritonlab doctor` to find the cause."
 
 
 class Interrupted(TritonlabError):
@@ -78,18 +78,18 @@ _REASONS = {
     errno.ENOSPC: ("no space is left on the disk", "Free some space, then repeat the command."),
     errno.EDQUOT: ("your disk quota is used up", "Free some space, then repeat the command."),
     errno.EROFS: ("the file system is read-only",
-                  "Set TRITONLAB_WORKSPACE to a folder that can be written."),
+                  "Set TRITONLAB_WORKSPACE to a writable folder."),
     errno.EACCES: ("writing there is not permitted",
                    "Make the workspace writable, or set TRITONLAB_WORKSPACE to another folder."),
     errno.ELOOP: ("a file of the record is a symbolic link, and links are not followed",
                   "Put a real file or folder in its place."),
-    errno.ENOTDIR: ("a file lies where a folder is needed, or the folder is a symbolic link",
+    errno.ENOTDIR: ("there is a file where a folder is needed, or the folder is a symbolic link",
                     "Put a real folder in its place, or set TRITONLAB_WORKSPACE."),
-    errno.EISDIR: ("a folder lies where a file is needed",
+    errno.EISDIR: ("there is a folder where a file is needed",
                    "Move that folder away, then repeat the command."),
-    errno.ENOENT: ("the folder is gone", "Make it again with `tritonlab start`."),
-    errno.ETIMEDOUT: ("another tritonlab kept the record locked for 10 s",
-                      "Wait for it to end, then repeat the command."),
+    errno.ENOENT: ("the folder is gone", "Create it again with `tritonlab start`."),
+    errno.ETIMEDOUT: ("another tritonlab process held the lock of the record for 10 s",
+                      "Wait until it exits, then repeat the command."),
 }
 _REASONS[errno.EPERM] = _REASONS[errno.EACCES]
 
@@ -104,8 +104,8 @@ def cannot_make(module: str, error: OSError) -> TritonlabError:
     """Returns the error for a new module whose files cannot be written."""
     reason, _ = _reason(error)
     place = f" ({shown(Path(error.filename))})" if isinstance(error.filename, str) else ""
-    return TritonlabError(f"{module} was not made: {reason}{place}.",
-                          "Work in a folder that can be written, and name it with --course.")
+    return TritonlabError(f"{module} was not created: {reason}{place}.",
+                          "Choose a writable folder with --course.")
 
 
 def cannot_grade(error: OSError) -> CannotGrade:
@@ -119,7 +119,7 @@ def out_of_date(error: OSError, place: Path) -> str:
     """Returns the warning for a certificate that could not be renewed."""
     reason, _ = _reason(error)
     return (f"The journal is safe, but certificate.json beside it is out of date: {reason} "
-            f"({shown(place)}). `tritonlab certificate` makes it anew.")
+            f"({shown(place)}). `tritonlab certificate` creates it again.")
 
 
 def unreadable(error: OSError, place: Path) -> NotSaved:

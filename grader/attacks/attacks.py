@@ -282,7 +282,7 @@ def run(attack: Attack, target: Scene, runner: Runner) -> AttackResult:
         proof = attack.after(target, attempt)
     refusals = [line.removeprefix(REFUSED) for line in attempt.printed().splitlines()
                 if line.startswith(REFUSED)]
-    how = proof or attempt.ended or "".join(refusals[:1])[:100] or "nothing came of it"
+    how = proof or attempt.ended or "".join(refusals[:1])[:100] or "it had no effect"
     return AttackResult(attack.name, bool(proof), how)
 
 

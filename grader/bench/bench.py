@@ -64,7 +64,7 @@ class Predicted:
         return Speed(seconds, seconds, seconds)
 
     def peer(self, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
-        raise NotImplementedError("torch's kernels are not there to predict their time")
+        raise NotImplementedError("the time of torch's kernels cannot be predicted")
 
 
 class Measured:
@@ -98,7 +98,7 @@ class Measured:
         except NoGpu as error:
             return Without(str(error))
         if timed.findings or timed.measurement is None:
-            return Without("" if timed.findings else "The GPU told no time.", timed.findings)
+            return Without("" if timed.findings else "The GPU returned no time.", timed.findings)
         for drawn, results in zip(sets, timed.results, strict=False):
             if wrong := _wrong(suite, recordings[0], results, drawn):
                 return Without(findings=(wrong,))
@@ -122,7 +122,7 @@ class Measured:
             return Without(why)
         notes = (f"spread {100 * time.spread:.0f} %" if time.noisy else "",
                  f"held back: {time.throttled}" if time.throttled else "",
-                 "" if time.graph else "with Python's part of each launch", time.config)
+                 "" if time.graph else "including Python's launch overhead", time.config)
         return Speed(time.ms / 1e3, time.p20_ms / 1e3, time.p80_ms / 1e3, time.repeats,
                      "; ".join(filter(None, notes)))
 

@@ -50,7 +50,7 @@ class Peers(AbstractContextManager["Peers"]):
                 Measurement.from_dict(reply["measurement"])
         except TimeoutError:
             self._stop()
-            return f"It did not end within {PEER_S:.0f} s."
+            return f"It did not finish within {PEER_S:.0f} s."
         except (OSError, ValueError, KeyError, TypeError):
             self._stop()
             return sentence(f"The process that times torch ended unexpectedly: {self._last()}")
@@ -97,7 +97,7 @@ class Answers:
         part = next(part for part in self._suite.parts if part.entry == request["function"])
         peer = part.bench.peer or part.peer
         if peer is None:
-            return {"why": "the suite names nothing in torch that does the same"}
+            return {"why": "the suite names no equivalent in torch"}
         try:
             if request["compiled"]:
                 torch.compiler.reset()

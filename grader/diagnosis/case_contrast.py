@@ -1,4 +1,4 @@
-"""What the failing cases have and the passing ones lack: a dtype, a layout, a size, some values."""
+"""Finds the trait that separates failing cases from passing ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Property = Callable[[Any], Any]
 
 @dataclass(frozen=True)
 class Traits:
-    """What a case is made of, of all its tensors together or of the first of them.
+    """The traits of a case, over all its tensors or of the first.
 
     ``block`` and ``programs`` are those of the case's own launches; ``drawn_for`` is the block
     that its sizes were drawn for.
@@ -120,7 +120,7 @@ def separation(failed: Sequence[Traits], passed: Sequence[Traits],
 
 
 def _by_form(failed: Sequence[Traits], passed: Sequence[Traits]) -> Fault | None:
-    """What dtypes, layouts, blocks and sizes separate."""
+    """Contrasts dtypes, layouts, blocks and sizes."""
     bad, good = ({case.dtype for case in side} for side in (failed, passed))
     if not bad & good:
         shapes = {case.shape for case in passed}

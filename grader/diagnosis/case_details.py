@@ -1,4 +1,4 @@
-"""What one case was made of: its inputs, its launches, the first wrong elements, their pattern."""
+"""Describes one case: inputs, launches, first wrong elements and their pattern."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST = 60  # characters of a plain value
 
 def pattern(difference: Difference, suite: Suite, inputs: Sequence[Any],
             recording: Recording | None) -> tuple[Fault | None, Fault | None]:
-    """Where the wrong elements lie and what they look like; None where no pattern fits."""
+    """Returns region and pattern of the wrong elements; None if no pattern fits."""
     if difference.kind == "drift":
         return None, None
     wrong, result, reference = difference.tensors

@@ -1,4 +1,4 @@
-"""Findings in words: what each code means, where to look, what to do next, and in which order."""
+"""Explains findings: usual cause, place, next step and order."""
 
 from __future__ import annotations
 
@@ -12,130 +12,128 @@ from grader.report import Finding
 from grader.submission.dataflow import has_mask
 from grader.suite import Mutant
 
-# code -> what it usually means, in words that hold for every module; nothing where none do. One
-# failure is shown at a time, the first in the order of this table. Within memory, a store outside a
-# tensor explains more than a load outside it, and overlapping stores explain missing ones.
+# code -> usual cause, valid for every module; empty if there is none. A report shows one failure,
+# the first in the order of this table. A store outside a tensor explains more than a load outside
+# it, and overlapping stores explain missing ones.
 MEANINGS = {
-    "P02": "Python cannot import the file, so nothing of it was run.",
-    "P01": "The exercise still has places to fill in.",
-    "P03": "A function becomes a kernel only through the `@triton.jit` decorator.",
-    "P04": "The grader calls the function by the name and parameters that the README gives.",
-    "L01": "A grid is a tuple with one to three sizes, even where it has one dimension, and each "
-           "axis takes whole numbers up to a limit of its own.",
-    "L03": "The grid is larger than the work, so some programs have nothing to do.",
-    "L05": "The Triton compiler refuses such code, so it would run on no GPU either.",
-    "X01": "The result has to be computed by Triton kernels; the function may allocate, view and "
-           "copy tensors and check its arguments.",
-    "R04": "The code asked for more memory than a case of this size can need.",
-    "R02": "A loop does not end, or does far more work than the case needs.",
-    "R03": "The process that ran the code is gone, so there is no result to judge.",
-    "R01": "The code ended with an exception where a result was asked for.",
-    "M07": "The inputs belong to the caller and must stay as they are.",
-    "M08": "The addresses are right for a contiguous tensor only; strides say where elements lie.",
-    "M05": "An index of more than 31 bits was computed in 32-bit integers and wrapped around.",
-    "M02": "Some indices of the store reach past the tensor, where no mask or a wrong one leaves "
-           "them active.",
-    "M01": "Some indices of the load reach past the tensor, where no mask or a wrong one leaves "
-           "them active.",
-    "M04": "Two programs own the same elements: the program id does not separate their indices.",
-    "M03": "No program stores these elements: the grid is too small, or indices or a mask leave "
-           "them out.",
-    "M06": "The result depends on values that nobody defined: masked lanes without `other`, or "
+    "P02": "Python cannot import the file, so no code was run.",
+    "P01": "The exercise still has blanks.",
+    "P03": "A function is a kernel only if it is decorated with `@triton.jit`.",
+    "P04": "The grader calls the function by the name and parameters given in the README.",
+    "L01": "A grid is a tuple of one to three integers, even in one dimension, and CUDA limits "
+           "the size of each axis.",
+    "L03": "The grid is larger than the problem, so some programs have no work.",
+    "L05": "The Triton compiler rejects this code, so it does not run on any GPU.",
+    "X01": "Triton kernels must compute the result; host code may only allocate, view and copy "
+           "tensors and check arguments.",
+    "R04": "The code allocates more memory than a case of this size needs.",
+    "R02": "A loop does not terminate, or does far more work than the case needs.",
+    "R03": "The process that ran the code crashed or exited, so there is no result to judge.",
+    "R01": "The code raised an exception instead of returning a result.",
+    "M07": "Inputs belong to the caller and must not be modified.",
+    "M08": "The address computation is right only for contiguous tensors; use the strides of each "
+           "tensor.",
+    "M05": "An index above 2**31 - 1 was computed in 32-bit integers and overflowed.",
+    "M02": "Some indices of the store are outside the tensor, and the mask is missing or wrong.",
+    "M01": "Some indices of the load are outside the tensor, and the mask is missing or wrong.",
+    "M04": "Two programs store to the same elements: their offsets do not depend correctly on the "
+           "program id.",
+    "M03": "No program stores these elements: the grid is too small, or the offsets or the mask "
+           "skip them.",
+    "M06": "The result depends on undefined values: masked-off elements loaded without `other`, or "
            "memory that was never written.",
-    "M09": "Programs run in no particular order, and the result depends on one.",
-    "S01": "The result must have the shape, dtype and device that the contract gives.",
-    "E01": "The contract asks for an exception here, before anything is launched.",
-    "E02": "The exception has another type than the contract asks for.",
-    "E03": "The message should name the argument, what was expected and what came.",
-    "N03": "NaN and infinities in the input have to arrive where the contract says.",
-    "N02": "An intermediate value left the range of its type although the result fits, or an "
-           "operation had no result there, such as 0 / 0 or the root of a negative number.",
-    "N04": "An intermediate was kept in a type with too few bits, most often an accumulator.",
-    "N05": "The factors of a product kept 10 bits of mantissa, where float32 has 23. Float16 keeps "
-           "as many, and so does TF32, in which products of float32 run unless full precision is "
-           "asked for.",
-    "N01": "The formula, an index or a mask is not what the module asks for.",
-    "T05": "The blocks of a program and the stages of its pipeline have to fit the shared memory "
-           "of one multiprocessor.",
-    "T01": "Memory is read or written more often than the job needs.",
-    "T02": "Memory moves in sectors of 32 bytes: neighbouring lanes should touch neighbouring "
-           "elements.",
-    "T03": "The work is spread over more launches or programs than the job needs.",
-    "T04": "A program holds more values than its threads have registers: smaller blocks or more "
-           "warps help.",
-    "T06": "The compiler could not use what makes this fast: see which sizes, types and options "
-           "it asks for.",
-    "T08": "Faster than this GPU can be: part of the work was done before or after the clock ran, "
-           "or not at all.",
-    "T07": "The kernel takes longer than the threshold of this case allows.",
-    "Q01": "",  # what was seen says all that holds for every answer
-    "U02": "Tests and package disagree: one of the two departs from the contract.",
-    "U01": "A test suite is as good as the mistakes that it notices.",
+    "M09": "Programs run in any order, but the result depends on their order.",
+    "S01": "The result must have the shape, dtype and device that the contract specifies.",
+    "E01": "The contract requires an exception here, before any launch.",
+    "E02": "The contract requires an exception of a different type.",
+    "E03": "The message should name the argument, the expected value and the actual value.",
+    "N03": "NaN and infinities in the input must propagate as the contract specifies.",
+    "N02": "An intermediate value overflowed although the result is representable, or an operation "
+           "is undefined there, such as 0 / 0 or the square root of a negative number.",
+    "N04": "An intermediate value, most often an accumulator, has a dtype with too few bits.",
+    "N05": "The factors of a product were rounded to 10 mantissa bits; float32 has 23. Float16 "
+           "and TF32 have 10, and `tl.dot` uses TF32 for float32 operands unless "
+           "`input_precision` requests full precision.",
+    "N01": "The formula, an offset or a mask differs from what the module asks for.",
+    "T05": "The blocks of a program and its pipeline stages must fit in the shared memory of one "
+           "SM (streaming multiprocessor).",
+    "T01": "The kernels read or write memory more often than necessary.",
+    "T02": "Memory is moved in sectors of 32 bytes: consecutive elements of a block should be "
+           "contiguous in memory, so that the access is coalesced.",
+    "T03": "The work is split into more launches or programs than necessary.",
+    "T04": "A program holds more values than fit in the registers of its threads: use smaller "
+           "blocks or more warps.",
+    "T06": "The compiler could not generate the fast instructions; check which sizes, dtypes and "
+           "options they require.",
+    "T08": "The measured time is shorter than this GPU can achieve: part of the work was done "
+           "outside the measurement, or not at all.",
+    "T07": "The kernel is slower than the threshold of this case.",
+    "Q01": "",  # the observation is complete
+    "U02": "Tests and package disagree: one of them violates the contract.",
+    "U01": "A test suite is only as good as the defects it detects.",
 }
 
-# The same of what host code answers, where a code says something else of it.
+# Other meanings of these codes for values that host code returns.
 _OF_ANSWERS = dict.fromkeys(
-    ("T06", "T07"), "The answer does no harm, and it is not the one that the contract asks for: "
-                    "with that one, the GPU is used better.")
+    ("T06", "T07"), "The returned value works, but the one that the contract asks for uses the "
+                    "GPU better.")
 
-_OWN_FORMS = "The grader takes kernels from the text of the file and runs them itself; this is a " \
-             "form that it does not follow, whether Triton compiles it or not."
+_OWN_FORMS = "The grader extracts kernels from the text of the file and runs them itself; it " \
+             "does not support this form, even if Triton compiles it."
 
-# What the data of a finding tell beyond its code. A known mistake speaks in its place only where
-# it has a sign of its own.
+# More specific meanings, by the data of a finding. A known mistake takes precedence only if it has
+# a sign of its own.
 CLOSER: tuple[tuple[str, Sign, str], ...] = (
     ("S01", {"kind": "on the CPU"},
-     "What is allocated lies where the call says, and not "
-     "where the inputs are: result and buffers belong on the device of the inputs."),
-    ("M02", {"row": True}, "Exactly one row behind the last is stored: a bound is one too high, as "
-     "rows are numbered from zero, or the block has a row more and no bound keeps it back."),
+     "Without `device=`, torch allocates on the CPU: allocate results and buffers on the device of "
+     "the inputs."),
+    ("M02", {"row": True}, "The store writes exactly one row past the end: a bound is too high by "
+     "one (rows are numbered from zero), or the block has one more row and no mask."),
     ("M03", {"reason": "no launch"},
-     "Only kernels store results: the function has to launch one on every way to its `return`."),
+     "Only kernels store results: the function must launch one on every path to its `return`."),
     ("M03", {"reason": "no argument"},
-     "A kernel stores to the tensors that it gets: the launch that should "
-     "store these elements is missing, or it gets another tensor in the place of this one."),
+     "A kernel can store only to its arguments: the launch that should store these elements is "
+     "missing, or it is passed a different tensor."),
     ("M03", {"reason": "no store"},
-     "Programs ran and stored, and none of their stores goes to this tensor."),
-    ("M03", {"all_idle": True}, "The programs ran and stored nothing at all: "
-     "there is no store, or its mask leaves everything out."),
+     "Programs ran and stored, but none of their stores writes to this tensor."),
+    ("M03", {"all_idle": True}, "The programs ran but stored nothing: there is no store, or its "
+     "mask is always false."),
     ("M04", {"kind": "two lanes"},
-     "Within one program, lanes of a tile arrive at the same element: "
-     "their indices coincide, or the mask lets lanes through that own no element."),
-    ("M09", {"kind": "no barrier"}, "The threads of a program run at their own pace, and a "
-     "load may deal elements out to other threads than the store did, even by the same pointers: "
-     "a thread then gets what stood there before."),
+     "Within one program, several elements of a block have the same address: their offsets "
+     "coincide, or the mask is true for elements outside the tensor."),
+    ("M09", {"kind": "no barrier"}, "The threads of a program are not synchronized, and a load may "
+     "distribute elements to different threads than the store did, even with the same pointers: a "
+     "thread can then load the old value."),
     ("N01", {"pattern": ["function", "input", "sign lost", "clamp"]},
-     "Each element stands in its place and holds the value of another formula."),
+     "Each value is in the right position, but was computed with a different formula."),
     ("X01", {"kind": "host copy"},
-     "In this module host code may allocate and view tensors and "
-     "check its arguments; it copies none, and `.contiguous()` may be a copy."),
+     "In this module host code may allocate and view tensors and check arguments, but not copy "
+     "them; `.contiguous()` may copy."),
     ("L05", {"kind": ["constexpr function", "assembly", "of a GPU", "star parameters", "no kernel",
                       "not visible", "bound twice", "variable around"]}, _OWN_FORMS),
     ("L05", {"construct": ["ListComp", "SetComp", "DictComp", "GeneratorExp"]}, _OWN_FORMS),
     ("L05", {"text": {"contains": "Unsupported ptr type"}},
-     "A load or a store takes addresses, and an address begins "
-     "with a pointer that the kernel was given."),
+     "Loads and stores take pointers: add offsets to a pointer argument of the kernel."),
     ("L05", {"text": {"contains": "arange's range must be a power of 2"}},
-     "A block has a power of two of elements; a "
-     "size that is a constexpr parameter is chosen where the kernel is launched."),
+     "The number of elements of a block must be a power of two; choose a constexpr block size at "
+     "the launch."),
     ("T02", {"requested": {"min": 0.0}},
-     "A sector that a later step of a loop or another "
-     "program requests again may still lie in a cache, so that memory moves it once; but each "
-     "access requests all of its sectors, and what the caches serve in a second is limited too."),
+     "A later iteration or another program may find the sector in a cache, so that memory moves it "
+     "only once; but each access requests all of its sectors, and cache bandwidth is limited too."),
     ("T05", {"kind": ["too many threads", "too many blocks"]},
-     "The options of a launch decide how many threads "
-     "and blocks run together, and CUDA has fixed limits for both."),
+     "The launch options set the number of threads per program and of blocks per cluster, and "
+     "CUDA has fixed limits for both."),
     ("T06", {"text": [{"contains": words}
                        for words in (" fit.", " fit as well", " fit at once")]},
-     "The plan can be carried out, and leaves a part of the GPU unused."),
+     "The plan works, but leaves part of the GPU unused."),
     ("T06", {"threads": {"min": 1}},
-     "No thread can move more at once than its share of a block: "
-     "elements, their size and the number of threads decide how much that is."),
+     "The width of an access is at most a thread's share of the block: the number of elements "
+     "times their size, divided by the number of threads."),
 )
 
 
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings, the one to show first first; the same code on the same line only once."""
+    """Sorts findings by importance and drops repeated codes on the same line."""
     unique = {(f.code, f.line): f for f in reversed(list(findings))}
     order = [*MEANINGS]
     return tuple(sorted(unique.values(), key=lambda f: (order.index(f.code), f.line or 0)))
@@ -146,23 +144,23 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
             file: str = "", text: str = "", entry: str = "",
             roots: Collection[str] = (), answered: bool = False) -> Finding:
-    """Fill in what a finding usually means, where to look and the next step.
+    """Fills in the usual cause of a finding, the place and the next step.
 
-    What is not written yet, or shows on a GPU alone, is no known mistake.
+    No known mistake is matched if the code is not written yet, or if the failure occurs only on a
+    GPU.
 
     Args:
-        finding: code, what was seen, the line if there is one, and a meaning where it has one of
-            its own.
-        mutants: of the module; the known mistake that fails alike speaks for this one.
+        finding: code, data, the line if known, and a meaning if it has one of its own.
+        mutants: the known mistakes of the module; one that fails the same way gives the meaning.
         todos: line -> number of the TODO or DECIDE that it belongs to in the learner's file.
-        failed: names of all cases that failed, to tell mistakes with the same code apart.
-        passed: names of all cases that passed; a case in neither was not run.
+        failed: names of all failed cases, to distinguish mistakes with the same code.
+        passed: names of all passed cases; a case in neither set was not run.
         marker: the word of these comments.
-        file: the one that lines are of, where the submission has several.
-        text: of that file.
+        file: the file that the line is in, if the submission has several.
+        text: the text of that file.
         entry: the function that the failing case calls.
-        roots: the learner's functions that it calls, by way of the suite's code too.
-        answered: it is about what host code answers.
+        roots: the learner's functions that it calls, directly or through code of the suite.
+        answered: the finding is about a value that host code returned.
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (messages.NOT_WRITTEN, messages.ONLY_HERE) else mutants
@@ -184,26 +182,26 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
 
 
 def _of_mask(finding: Finding, text: str) -> str:
-    """Meaning of an access outside a tensor, by whether its call has a mask; empty if unknown."""
+    """Explains an access outside a tensor by its mask; empty if unknown."""
     access = {"M01": "load", "M02": "store"}.get(finding.code)
     masked = has_mask(text, finding.line) if access and finding.line else None
     return messages.strayed(access, masked) if access and masked is not None else ""
 
 
 def closer_meaning(finding: Finding) -> str:
-    """What the words of a finding tell beyond its code; nothing where they do not."""
+    """Returns the more specific meaning of a finding, or an empty string."""
     return next((text for code, sign, text in CLOSER
                  if code == finding.code and finding.has(sign)), "")
 
 
 def known_mistake(finding: Finding, mutants: Sequence[Mutant], failed: frozenset[str],
                   passed: frozenset[str] = frozenset()) -> Mutant | None:
-    """The one mutant that fails alike: same code, same signs, the same telling cases.
+    """Returns the one mutant that fails the same way: code, signs and cases.
 
-    All cases that it gets wrong have failed, none that it gets right has, and where some are named,
-    one of them was run: a case graded alone proves no mistake that other cases have to confirm.
-    Of several, the one with most marks confirmed speaks, unless another has as many, or may have as
-    many once cases are known that were not run yet.
+    All cases that the mutant fails have failed, and none that it passes. If it names cases that it
+    passes, at least one of them was run, because a case graded alone cannot confirm a mistake.
+    Of several mutants, the one with the most confirmed marks is returned; None if another has as
+    many, or could reach as many with cases that have not run yet.
     """
     same = [mutant for mutant in mutants if finding.code == mutant.codes[0]
             and _possible(mutant, finding, failed, passed)]
@@ -221,7 +219,7 @@ def known_mistake(finding: Finding, mutants: Sequence[Mutant], failed: frozenset
 
 
 def _marks(mutant: Mutant, failed: frozenset[str], passed: frozenset[str]) -> int:
-    """What speaks for a mistake that is possible."""
+    """Counts the evidence for a possible mistake."""
     return (bool(mutant.sign) + len(failed.intersection(mutant.wrong))
             + len(passed.intersection(mutant.right)))
 
@@ -232,6 +230,6 @@ def _most_marks(mutant: Mutant) -> int:
 
 def _possible(mutant: Mutant, finding: Finding, failed: frozenset[str],
               passed: frozenset[str]) -> bool:
-    """Whether nothing that was seen speaks against this mistake."""
+    """Whether no observation rules this mistake out."""
     return (finding.has(mutant.sign)
             and failed.isdisjoint(mutant.right) and passed.isdisjoint(mutant.wrong))

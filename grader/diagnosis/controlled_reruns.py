@@ -1,4 +1,4 @@
-"""Runs that tell one cause from another: other garbage, another order, another layout or dtype."""
+"""Repeats a run with one change to find the cause of a failure."""
 
 from __future__ import annotations
 
@@ -108,5 +108,5 @@ def _one_that_changed(first: Sequence[torch.Tensor],
 
 
 def _changed(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
-    """Where two results differ as numbers: which of its bits a NaN has is nobody's concern."""
+    """Marks the elements that differ as numbers; all NaN are equal."""
     return ~((first == second) | (first.isnan() & second.isnan()))

@@ -1,4 +1,4 @@
-"""How a result differs from the exact one: which elements, by how much, and why on a GPU alone."""
+"""Describes how a result differs from the exact one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EFFECTS = {"L05": "other compiler", "T05": "shared memory", "N05": "TF32", "R02
 
 @dataclass(frozen=True)
 class Difference:
-    """How a result differs from the reference, worst news first.
+    """Describes how a result differs from the reference, worst difference first.
 
     ``kind``: ``nonfinite`` (NaN or infinities elsewhere than in the reference), ``values``
     (elements outside the tolerance), ``drift`` (each is near enough, together they lean one way) or
@@ -54,7 +54,7 @@ def in_reals(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def as_tuple(value: Any) -> tuple[Any, ...]:
-    """What a function returned, as several results even where it is one."""
+    """Returns the results of a function as a sequence, even if there is one."""
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 

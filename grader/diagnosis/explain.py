@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from grader.diagnosis import codes
+from grader.diagnosis import codes, definitions
 from grader.finding import Fault, value_of
 from grader.report import CaseResult, Finding, Verdict
 from grader.submission import dataflow, source
@@ -39,6 +39,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
     cases = {case.name: case for case in [*suite.all_cases, *suite.properties]}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)
+    texts = tuple((name, text) for name, text in submitted.texts.items() if name.endswith(".py"))
 
     def explain(result: CaseResult) -> CaseResult:
         if not result.findings and result.verdict is not Verdict.FAILED:
@@ -57,7 +58,13 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             near = places.near.get(finding.line or 0)
             if near and not worded.todos:
                 worded = in_words(replace(finding, todos=(near,)))
-            findings.append(replace(worded, function=case.about) if case else worded)
+            if case and places.lines:
+                worded = replace(worded, function=case.about)
+            elif case:
+                about = case.about or suite.entry
+                where = worded.where or definitions.place(about, worded.code, suite.calls, texts)
+                worded = replace(worded, where=where, function=about)
+            findings.append(worded)
         if result is first and separated and findings:
             findings[0] = findings[0].within("contrast", contrast=separated)
         again = result.verdict is Verdict.FAILED and seed and result.name in names
@@ -81,7 +88,7 @@ def mistakes_in(name: str, suite: Suite) -> list[Mutant]:
     """The known mistakes that can make a case fail: those of the functions that it calls.
 
     Where a suite has several functions, a mistake belongs to those of the cases that it gets wrong.
-    One that names no case may be anywhere, and so may a failure that is no case's own.
+    One that names no case may be anywhere, and so may a failure that does not belong to a case.
     """
     called = {case.name: {case.about} for case in suite.all_cases}
     called |= {law.name: {*law.functions} for law in suite.properties}
@@ -124,5 +131,5 @@ def result_of(case: Case, findings: Sequence[Finding],
 
 
 def replay_options(name: str, names: Sequence[str], seed: str) -> str:
-    """What to add to a grade's command so that it runs one case with the same inputs."""
+    """Returns the options that repeat one case with the same inputs."""
     return f"--case {shlex.quote(case_selection.shortest(name, names))} --seed {seed}"

@@ -100,7 +100,7 @@ class LaunchCost:
 
     @property
     def work(self) -> float:
-        """What cannot be avoided by other programs: memory and products."""
+        """The unavoidable time: memory traffic and matrix products."""
         return max(self.memory, self.products)
 
     @property
@@ -120,7 +120,7 @@ class LaunchCost:
         return sum(t.sectors for t in self.survey.traffic)
 
     def accesses(self, traffic: Traffic) -> float:
-        """How often programs come past it, all together."""
+        """The number of executions of the access over all programs."""
         rounds = self.survey.executions.get(traffic.line, 1.0) if traffic.line is not None else 1.0
         return max(1.0, rounds * self.programs)
 
@@ -133,7 +133,7 @@ def _mma_where_better_is(binary: Binary, target: Target) -> bool:
 
 
 def peak(target: Target, binary: Binary) -> tuple[float, str]:
-    """What the units that a kernel multiplies on can do: operations a second, and their name."""
+    """Returns the peak FLOP/s and the name of the units that a kernel uses."""
     if not binary.tensor_cores:
         return target.fp32, "FP32"
     if binary.tf32:
@@ -181,7 +181,7 @@ def _of_launch(launch: LaunchCost) -> list[Defect]:
 # ---------------------------------------------------------------------------------------------
 # T03: how work is cut into launches and programs, idle lanes, and atomics that meet
 
-FEW_PROGRAMS = 0.6  # of the multiprocessors; from 80 programs of 132 on, the loss is small
+FEW_PROGRAMS = 0.6  # of the SMs; from 80 programs of 132 on, the loss is small
 TAIL = 0.6  # of the GPU that works on average, where the last wave is nearly empty
 IDLE_LANES = 0.45  # a row of 65 elements in a block of 128 is above it, and needs its 128
 CONTENDED = 0.5  # of the time that the rest needs
@@ -266,7 +266,7 @@ def _unfused(launches: Sequence[Observed], target: Target) -> list[Defect]:
 def _may_fuse(producer: Observed, output: str, consumer: Observed, taken: str,
               target: Target) -> bool:
     """Whether a program of the consumer needs nothing but what one program makes, or a few whole
-    ones do. Where programs reach for what their neighbours made, as of a stencil, a launch is
+    ones do. Where programs load what their neighbors stored, as of a stencil, a launch is
     needed between the steps; and a step of few programs cannot do the work of many."""
     first, second = producer.survey, consumer.survey
     assert first is not None and second is not None
@@ -390,7 +390,7 @@ def _no_tensor_cores(binary: Binary, target: Target) -> list[Defect]:
 
 
 def _dots(launch: LaunchCost) -> list[Defect]:
-    """What keeps products from the rate that the GPU has."""
+    """Finds defects that keep tl.dot below the peak rate."""
     binary, target = launch.binary, launch.target
     if not (binary.dot and launch.bound_by_products and launch.large):
         return []
@@ -434,7 +434,7 @@ def _loops(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
     else:
         if rounds < ROUNDS or launch.memory < 3 * target.launch_seconds:
             return []
-        # bytes that one multiprocessor asks for at a time, if every round waits
+        # bytes in flight per SM if every iteration waits
         resident = min(binary.occupancy.programs, ceil(launch.programs / target.multiprocessors))
         in_flight = resident * sum(t.bytes / launch.accesses(t) for executions, _, t in loads
                                    if executions >= rounds / 2)

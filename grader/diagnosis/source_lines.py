@@ -59,7 +59,7 @@ def _explained(missing: Unstored, recording: Recording, facts: Sequence[LaunchFa
 
 
 def _no_store(recording: Recording, facts: Sequence[LaunchFacts], number: int) -> str:
-    """Why nothing was stored to a result: no launch, no argument or no store; or nothing."""
+    """Returns the reason why nothing was stored to a result, or an empty string."""
     if not recording.launches:
         return "no launch"
     reached = {view.storage for launch in recording.launches
@@ -97,7 +97,7 @@ def _lines(facts: Sequence[LaunchFacts], kind: str,
 
 
 def _without_other(text: str) -> Iterator[int]:
-    """The lines of loads that have a mask and do not say what the masked lanes get."""
+    """The lines of loads that have a mask but no `other`."""
     for node in dataflow.accesses(text, "load").values():
         named = {keyword.arg for keyword in node.keywords}
         if (len(node.args) == 2 or "mask" in named) and "other" not in named:

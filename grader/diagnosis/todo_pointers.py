@@ -1,4 +1,4 @@
-"""Which numbered places of an exercise a finding points at, the one to look at first first."""
+"""Maps a finding to TODOs of the exercise, most likely first."""
 
 from __future__ import annotations
 

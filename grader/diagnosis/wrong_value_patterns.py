@@ -1,4 +1,4 @@
-"""What wrong values look like: scaled, shifted, reversed, taken from elsewhere, barely off."""
+"""Recognizes patterns of wrong values: scaled, shifted, reversed, permuted, imprecise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch
 from grader.diagnosis import messages
 from grader.finding import Fault, Figure, fault
 
-MANY = 4  # elements from which on a likeness is no accident
+MANY = 4  # elements needed so that a pattern is not a coincidence
 CANDIDATES = 32  # distances that are tried for a shift
 SAMPLE = 256  # elements that are looked at before all are
 MOST = 0.9  # of the wrong elements, at least, are told from right ones
@@ -207,7 +207,7 @@ def _shifted(it: _Compared) -> Fault | None:
     """Element i holds what belongs to element i + k."""
     got, expected = it.got.flatten(), it.expected.flatten()
     at = it.at
-    start = at[len(at) // 2]  # in the middle, where neighbours on both sides exist
+    start = at[len(at) // 2]  # in the middle, where neighbors on both sides exist
     candidates = it.near(expected, got[start]).nonzero().flatten() - start
     if not 0 < len(candidates) <= CANDIDATES:
         return None
@@ -253,14 +253,14 @@ def _rows(it: _Compared) -> Fault | None:
 
 def _held(it: _Compared, rows: torch.Tensor, keys: torch.Tensor,
           order: torch.Tensor) -> torch.Tensor:
-    """Which row's expected values each of ``rows`` holds; -1 for none.
+    """Finds the row whose expected values each of ``rows`` contains; -1 for none.
 
     ``keys`` are the expected values of the first column in ascending order, of the rows ``order``.
     """
     above = torch.searchsorted(keys, it.got[rows, 0].contiguous()).clamp(max=len(keys) - 1)
     other = torch.full_like(rows, -1)
-    for neighbour in (above, (above - 1).clamp(min=0)):  # rounding may put it on either side
-        row = order[neighbour]
+    for neighbor in (above, (above - 1).clamp(min=0)):  # rounding may put it on either side
+        row = order[neighbor]
         same = it.near(it.got[rows], it.expected[row]).all(dim=1)
         other = torch.where(same, row, other)
     return other

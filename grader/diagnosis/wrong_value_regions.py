@@ -1,4 +1,4 @@
-"""Where a difference lies: the simplest exact description of a set of elements."""
+"""Describes the region of wrong elements in the simplest exact way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OF_BLOCKS = _OF_PROGRAMS | {"last block", "after program 0", "but program", "bu
 
 @dataclass(frozen=True)
 class Tiling:
-    """How a launch cut its work: the sizes that it calls BLOCK…, and its grid."""
+    """The tiling of a launch: its BLOCK sizes and its grid."""
 
     blocks: tuple[int, ...] = ()
     grid: tuple[int, ...] = ()
@@ -75,7 +75,7 @@ def place(wrong: torch.Tensor, tiling: Tiling = Tiling()) -> Fault | None:
 
 
 def _side(wrong: torch.Tensor, axis: int) -> torch.Tensor:
-    """Which indices along one axis have any element that is meant."""
+    """Returns the indices along one axis that have a marked element."""
     return wrong.any(dim=[other for other in range(wrong.dim()) if other != axis])
 
 

@@ -67,7 +67,7 @@ class CompileHandler(KernelService):
             self._launch(launch, target, whole) for launch in recording.launches]}
 
     def _time(self, request: Json, fds: Sequence[int]) -> Json:
-        """How long the launches would take, by a survey of each; null where there is none."""
+        """Predicts the time of each launch from its survey; null without one."""
         recording, target = _asked(request)
         surveys = [one and Survey.from_dict(one) for one in request["surveys"]]
         launches = [(Binary.from_dict(self._launch(launch, target, whole=True)["binary"]),

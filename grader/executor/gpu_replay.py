@@ -37,7 +37,7 @@ class Replay:
     in_place: bool = False  # what it works on has to be given anew before it is run again
 
     def run(self) -> None:
-        """All of it, without a look at what comes of it."""
+        """Replays all events without reading results."""
         for _, step in self.steps:
             step()
 
@@ -127,7 +127,7 @@ def modified(memory: GpuMemory, recording: Recording) -> list[Finding]:
 
 @dataclass
 class Timing:
-    """What timing a call gave; ``results`` are tensors of the device, a list for each set."""
+    """The timing of a call; ``results`` are device tensors, a list for each set."""
 
     findings: list[Finding] = field(default_factory=list)
     configurations: list[Measurement] = field(default_factory=list)
@@ -199,7 +199,7 @@ def _name(number: int, count: int) -> str:
 
 def _fastest(timing: Timing, recordings: Sequence[Recording], inputs: Sequence[GpuMemory],
              kernels: Kernels, launcher: Launcher, device: Cuda) -> tuple[int, Recording]:
-    """Which configuration is fastest, timed for a short while each.
+    """Returns the fastest configuration, by a short timing of each.
 
     An autotuner passes over what does not compile; where nothing does, that is what is told.
 
@@ -259,7 +259,7 @@ def _copies(recording: Recording, inputs: Sequence[GpuMemory], kernels: Kernels,
 
 
 def _look_back(timing: Timing, attempt: _Attempt, recording: Recording, *, atomics: bool) -> None:
-    """What the timed runs left behind: red zones, inputs, results."""
+    """Checks red zones, inputs and results after the timed runs."""
     for replay in (*attempt.replays, *(copy for copy, _ in attempt.copies)):
         for launch in recording.launches[-1:]:
             timing.findings += [overrun(one, launch) for one in replay.memory.overruns()]

@@ -118,7 +118,7 @@ class Storages:
         size = itemsize(descriptor.base)
         steps = (descriptor.base.offset, *descriptor.strides[:-1])
         if any(step * size % _TMA_ALIGNMENT for step in steps):
-            raise MalformedRecording(f"a descriptor's base or stride is no multiple of "
+            raise MalformedRecording(f"a descriptor's base or stride is not a multiple of "
                                      f"{_TMA_ALIGNMENT} bytes")
         return HostDescriptor(self.pointer(descriptor.reach), descriptor)
 

@@ -29,7 +29,7 @@ _LONGEST_NAME = 200  # characters of a tensor's name
 
 @dataclass(frozen=True)
 class Settings:
-    """How to replay: these fields of a ``run`` request."""
+    """The options of a replay, from the fields of a ``run`` request."""
 
     order: Order = "forward"
     poison: Literal[0, 1] = 0

@@ -44,7 +44,7 @@ class Point:
 
     @property
     def intensity(self) -> float:
-        """Operations per byte."""
+        """The arithmetic intensity, in FLOP/B."""
         return self.flops / self.bytes
 
     @property

@@ -1,4 +1,4 @@
-"""Whether a result is as near to the exact one as its arithmetic allows.
+"""Compares a result with the exact one, within the error of its arithmetic.
 
 One rule for every kernel. With r the float64 reference from the very inputs that the kernel got,
 
@@ -151,7 +151,7 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
 
     Args:
         result: any floating dtype, the reference's shape. Integers are codes: the reference
-            rounded to the nearest, either neighbour where computing may have crossed a tie.
+            rounded to the nearest, either neighbor where computing may have crossed a tie.
         reference: float64, before any rounding.
         amplitude: float64 tensors of that shape, or numbers.
         input_dtype: of the first input, for intermediates that may be rounded to it.
@@ -160,7 +160,7 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
             nothing is said of leaning.
 
     Raises:
-        ValueError: the shapes differ, or the amplitude is no bound.
+        ValueError: the shapes differ, or the amplitude is not a bound.
     """
     _same_shape(result, reference)
     computing = torch.as_tensor(computing_error(amplitude, input_dtype, arithmetic),
@@ -176,7 +176,7 @@ def within(result: torch.Tensor, reference: torch.Tensor, amplitude: Amplitude,
 
     dtype = dtype_name(result.dtype)
     error, size = result.double() - reference, reference.abs()
-    saturates = result.dtype == torch.float8_e4m3fn  # what is too large is no infinity there
+    saturates = result.dtype == torch.float8_e4m3fn  # values too large do not become infinity there
     if saturates or not _all_finite(error):  # else both sides are finite throughout
         overflowed = _overflows(result, reference, computing)
         pattern = _pattern_differs(result, reference) & ~overflowed
@@ -239,7 +239,7 @@ def _rounded_otherwise(result: torch.Tensor, reference: torch.Tensor, computing:
                        finite: torch.Tensor) -> Difference | None:
     """For results less precise than the arithmetic: how many differ from the rounded reference.
 
-    Right arithmetic rounds to another neighbour only where the exact value is close to a midpoint:
+    Right arithmetic rounds to another neighbor only where the exact value is close to a midpoint:
     with probability 2·T/ulp. Numbers below the normal range are left out: a GPU may flush them.
     """
     rounded = reference.to(result.dtype)
@@ -285,7 +285,7 @@ def _leaning(result: torch.Tensor, reference: torch.Tensor, error: torch.Tensor,
 
 def _codes(result: torch.Tensor, reference: torch.Tensor,
            computing: torch.Tensor) -> Difference | None:
-    """Quantised values: the nearest whole number, or the other one where a tie is too close."""
+    """Quantized values: the nearest whole number, or the other one where a tie is too close."""
     finite = reference.isfinite()  # what NaN becomes as an integer is for a suite to say
     error = torch.where(finite, result.double() - reference, 0.0).abs()
     wrong = finite & ~(error <= 0.5 + computing)

@@ -87,7 +87,7 @@ class Gate:
                     self._begun[number] = one._replace(compiled=compiled)
 
     def _largest_first(self) -> list[tuple[int, _Begun]]:
-        """What was begun, with its place in the order of the cases."""
+        """A compilation in progress, with its position in the order of cases."""
         return sorted(enumerate(self._begun),
                       key=lambda item: -(block_of(item[1].recording) or 0))
 
@@ -165,7 +165,7 @@ class Gate:
         finding = refused[0][1] if refused else self._stopped
         if finding is None and self._is_late:
             return replace(result, verdict=Verdict.SKIPPED, skipped=Skip.TIME, facts={},
-                           reason="not all were compiled: the grade had taken its time")
+                           reason="not all were compiled: the grade had reached its time limit")
         if finding is None:
             return result
         if cases := list(dict.fromkeys(self._begun[number].case for number, _ in refused)):

@@ -101,7 +101,7 @@ def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
 
 
 def _lacking(suite: Suite, trials: Sequence[JudgedAnswer], reduces: bool) -> Iterator[str]:
-    """What the suite does not name, and wrong answers that fail in too few cases of a dtype.
+    """Yields missing declarations, and wrong answers that too few cases detect.
 
     Where moving is the task, and the first input is right in every case, it is the very job of the
     kernel to give that: only its layout changes.
@@ -109,9 +109,9 @@ def _lacking(suite: Suite, trials: Sequence[JudgedAnswer], reduces: bool) -> Ite
     if not trials:
         yield "no case compares values"
     if suite.peer is None:
-        yield "the suite names no `peer`, torch in the same dtype, to be compared with"
+        yield "the suite has no `peer`: torch in the same dtype, for comparison"
     if suite.reversed_peer is None and reduces:
-        yield "the suite reduces something and names no `reversed_peer`"
+        yield "the suite has a reduction but no `reversed_peer`"
     tried = Counter((trial.dtype, trial.answer) for trial in trials
                     if trial.outcome not in ("passed", "failed"))
     caught = Counter((trial.dtype, trial.answer) for trial in trials if trial.outcome == "caught")

@@ -52,12 +52,12 @@ class GpuVerdicts:
         """Asks nothing of a GPU yet.
 
         Args:
-            throughout: run cases there that failed on the processor too, to compare both.
+            throughout: run cases there that failed on the CPU too, to compare both.
         """
         self._ctx = ctx
         self._throughout = throughout
         self._n_lost = 0  # processes
-        self._failed_before: set[str] = set()  # names of cases, on the processor
+        self._failed_before: set[str] = set()  # names of cases, on the CPU
         self.name = ""  # of the result over all cases
         self.gpu: Gpu | None = None
         self.ceilings: Ceilings | None = None
@@ -68,12 +68,12 @@ class GpuVerdicts:
         """All values on the GPU too, and then the time of what asks for speed.
 
         Args:
-            before: the results on the processor; those that ask for speed get their verdict here.
+            before: the results on the CPU; those that ask for speed get their verdict here.
 
         Raises:
             SandboxBroken: the processes are gone.
         """
-        why = "not timed: right values come first"
+        why = "not timed: a case with wrong values comes first"
         right = not any(result.verdict in (Verdict.FAILED, Verdict.ERROR) and not result.advisory
                         and result.kind is not Kind.PERFORMANCE for result in before)
         if (right or self._throughout) and (self._ctx.gpu_calls or self._ctx.forecasts):
@@ -181,13 +181,13 @@ class GpuVerdicts:
 
     def _named(self, finding: Finding, case: Case,
                difference: Difference | None = None) -> Finding:
-        """A finding with the reason for which the processor does not show it, if one is known."""
+        """A finding with the reason for which the CPU does not show it, if one is known."""
         if case.name in self._failed_before:
             return finding
         return finding.within("reason", effect=effect(finding, difference))
 
     def _summary(self) -> CaseResult:
-        """One result for all cases: what failed first, and how that differs from the processor."""
+        """One result for all cases: what failed first, and how that differs from the CPU."""
         assert self.gpu is not None
         deciding = [result for result in self.results if not result.advisory]
         passed = sum(result.verdict is Verdict.PASSED for result in deciding)
@@ -195,7 +195,7 @@ class GpuVerdicts:
                           f"in fresh memory"}
         if left_out := len(self._ctx.left_out):
             cases = "case lies" if left_out == 1 else "cases lie"
-            facts["left out"] = f"{left_out} {cases} on too much memory to be moved"
+            facts["left out"] = f"{left_out} {cases} too large for the GPU"
         summary = CaseResult(self.name, Kind.CORRECTNESS, Verdict.PASSED, facts=facts)
         failed = [result for result in deciding if result.verdict is Verdict.FAILED]
         if failed:
@@ -221,7 +221,7 @@ class GpuVerdicts:
         outlines = ctx.outlines(case)
         needed = oversized.least(ctx.part(case), outlines)
         if oversized.has_holes(case):
-            return replace(skipped, reason="not timed: its inputs lie too far apart in memory")
+            return replace(skipped, reason="not timed: its inputs are too far apart in memory")
         if needed.bytes > LARGE and large_tensors.device() == "cpu":
             return replace(skipped, skipped=Skip.GPU, reason=(
                 "not timed: drawing inputs of this size takes a GPU that the grader's own torch "

@@ -26,7 +26,7 @@ from grader.report import Finding
 from grader.suite import Case, Suite
 
 ROOM = 20  # float64 tensors of the largest one's size that comparing may hold at a time
-OWN_ROOM = 4 << 30  # bytes for that on the processor
+OWN_ROOM = 4 << 30  # bytes for that on the CPU
 LEAST_ROWS = 64  # of a part; smaller ones are not tried
 MOST_MOVED = 1 << 30  # bytes of all results; of larger ones some parts are looked at
 PARTS, PART_BYTES = 8, 64 << 20  # of these, in float64

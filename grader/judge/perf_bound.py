@@ -7,7 +7,7 @@ which nothing but a clock shows; or a GPU is needed. A prediction never decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,7 +35,7 @@ datasheet: ``torch.matmul`` reached 0.69 to 0.76 on an H200, in float16, bfloat1
 
 @dataclass(frozen=True)
 class Yardstick:
-    """The speed of which a share is asked for: that of a copy, or of multiplying matrices.
+    """The speed of which a share is required: that of a copy, or of multiplying matrices.
 
     ``slow`` and ``fast`` are the seconds between which the whole job would take at that speed.
     """
@@ -67,7 +67,8 @@ class Forecast:
 
     ``broken`` is what the launches or their code do not keep to, whatever a clock would show, and
     ``bound`` why they must be too slow. ``expected`` is a sentence on what a clock would most
-    likely show, and ``milliseconds`` the predicted time on ``target``.
+    likely show, ``milliseconds`` the predicted time on ``target``, and ``predicted`` the share of a
+    copy's or a product's speed, beside what the case asks for.
     """
 
     case: Case
@@ -77,6 +78,7 @@ class Forecast:
     expected: str = ""
     milliseconds: float | None = None
     target: str = ""
+    predicted: Mapping[str, Any] | None = None
 
     def result(self) -> CaseResult:
         """The verdict where there is no GPU: a prediction never decides."""
@@ -84,7 +86,7 @@ class Forecast:
         if result.verdict is Verdict.FAILED:
             return result
         return replace(result, verdict=Verdict.SKIPPED, reason=self.expected,
-                       skipped=Skip.GPU)
+                       skipped=Skip.GPU, predicted=self.predicted)
 
 
 def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined, target: Target, *,
@@ -115,7 +117,12 @@ def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined
             facts, broken = facts | more_facts, [*broken, *findings]
     time = examined.prediction.seconds * 1e3 if examined.prediction else None
     expected = _open(examined, needed, yardstick, limits, target, surveys, failed)
-    return Forecast(case, facts, tuple(broken), tuple(bound), expected, time, target.title)
+    predicted = None
+    if time is not None and limits.pass_at >= measurement.SOME:
+        predicted = {"ms": time, "share": yardstick.fast * 1e3 / time, "of": yardstick.name,
+                     "target": target.title, "pass_at": limits.pass_at, "stretch": limits.stretch}
+    return Forecast(case, facts, tuple(broken), tuple(bound), expected, time, target.title,
+                    predicted)
 
 
 def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
@@ -157,18 +164,18 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
     defects = dict.fromkeys(one.name for one in examined.defects if one.weight == "defect")
     seconds = examined.prediction.seconds
     if limits.pass_at < measurement.SOME:
-        return "a GPU is needed: this case asks for right values at this size, and for no speed"
+        return "a GPU is needed: this case checks values at this size, not speed"
     share = yardstick.fast / seconds
     rate = f"{needed.flops / seconds / 1e12:.0f} TFLOP/s, about " * (yardstick.name == "matmul")
     prediction = f"predicted for the {target.title}, not measured: {seconds * 1e3:.3g} ms, bound " \
            f"by {_BOUNDS[examined.prediction.bound]}, {rate}{percent(share)} of " \
-           f"{yardstick.name} speed where {percent(limits.pass_at)} is asked for"
+           f"{yardstick.name} speed where {percent(limits.pass_at)} is required"
     if defects:
-        return f"a GPU is needed; {prediction}. `tritonlab inspect` tells of: {', '.join(defects)}"
+        return f"a GPU is needed; {prediction}. `tritonlab inspect` reports: {', '.join(defects)}"
     moved = sum(survey.loaded.high + survey.stored.high for survey in surveys)
     if surveys and moved < WHOLE * needed.bytes:
-        return (f"a GPU is needed; {prediction}, but only {moved / needed.bytes:.2f} times the "
-                "bytes that the job needs were seen")
+        return (f"a GPU is needed; {prediction}, but only {moved / needed.bytes:.2f}x of the "
+                "required bytes were observed")
     if failed:
         return f"a GPU is needed; {prediction}, but a case before this one has failed"
     if share >= limits.pass_at + EXPECTED:
@@ -187,6 +194,6 @@ def traffic(low: int, high: int, needed: int) -> str:
 
     It is less than 1 where a sample of programs missed some, or the launches leave work out.
     """
-    short = ", by a sample that does not show all of it" * (high < WHOLE * needed)
+    short = ", by an incomplete sample" * (high < WHOLE * needed)
     times = " to ".join(dict.fromkeys((f"{low / needed:.2f}", f"{high / needed:.2f}")))
     return f"{times}x of the minimum{short}"

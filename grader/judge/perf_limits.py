@@ -90,7 +90,7 @@ def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
 
 
 def _heaviest(launches: Sequence[Counted]) -> dict[str, Any]:
-    """Where most bytes are moved."""
+    """Returns the line and tensor that move the most bytes."""
     rows = [row for launch in launches for row in launch.traffic if row.line is not None]
     if not rows:
         return {}
@@ -145,14 +145,14 @@ def code_limits(limits: Limits, launches: Sequence[Counted],
                 if widths else fault("no access", limit=limits.vector), line=line))
     if limits.spills is not None:
         most = max(binaries, key=lambda binary: binary.spill_bytes)
-        facts["spills"] = f"{most.spill_bytes} bytes a thread, limit {limits.spills}"
+        facts["spills"] = f"{most.spill_bytes} bytes per thread, limit {limits.spills}"
         if most.spill_bytes > limits.spills:
             findings.append(Finding("T04", fault(
                 "spills", measured=most.spill_bytes, kernel=most.kernel,
                 registers=most.registers, warps=most.warps)))
     if limits.shared is not None:
         most = max(binaries, key=lambda binary: binary.shared)
-        facts["shared memory"] = f"{most.shared:,} bytes a program, limit {limits.shared:,}"
+        facts["shared memory"] = f"{most.shared:,} bytes per program, limit {limits.shared:,}"
         if most.shared > limits.shared:
             findings.append(Finding("T05", fault("shared", measured=most.shared,
                                                  limit=limits.shared, kernel=most.kernel)))
@@ -207,7 +207,7 @@ def _too_old(binaries: Sequence[Binary]) -> str:
 
 def _bulk(launches: Sequence[Counted],
           binaries: Sequence[Binary]) -> tuple[dict[str, str], list[Finding]]:
-    """T06 for a line that loads much, piece by piece: nothing of it is left to the copy engine."""
+    """Returns T06 for a line that loads much without TMA."""
     for launch, binary in zip(launches, binaries, strict=True):
         lines = {row.line for row in _heavy(launch) if row.kind == "load"}
         direct = [access for access in binary.accesses if access.kind in ("load", "async copy")]
@@ -223,7 +223,7 @@ def _bulk(launches: Sequence[Counted],
 
 
 def _share(launch: Counted, binary: Binary, access: Access) -> dict[str, Any]:
-    """The block of an access that is no wider as no more of it falls to a thread."""
+    """The block of an access whose width is limited by a thread's share of it."""
     threads = 32 * binary.warps
     for row in launch.traffic:
         if row.line == access.line and row.kind == access.kind and row.lanes:
@@ -250,7 +250,7 @@ def idle_grid(suite: Suite, session: Session, recording: Recording,
               inputs: Sequence[Any]) -> list[Finding]:
     """L03 for a grid far too large, seen on a sample: running it whole would take minutes.
 
-    Only for suites that bound the programs; elsewhere an idle program is no fault.
+    Only for suites that bound the programs; elsewhere an idle program is allowed.
     """
     programs = max((launch.programs for launch in recording.launches), default=0)
     if not suite.counts_programs or programs < MANY_PROGRAMS:

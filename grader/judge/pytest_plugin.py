@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # loaded with the first suite, so that other test runs stay f
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("tritonlab")
     group.addoption("--tritonlab-kernel", metavar="PATH",
-                    help="the kernel.py that hidden suites judge")
+                    help="path of the kernel.py to judge")
     group.addoption("--tritonlab-seed", metavar="HEX", help="repeat the inputs of an earlier grade")
 
 
@@ -32,7 +32,7 @@ def pytest_pycollect_makemodule(module_path: Path,
 @pytest.fixture
 def submission() -> None:
     """Stands in where a suite is collected without ``--tritonlab-kernel``."""
-    raise pytest.UsageError("A suite judges a kernel: give --tritonlab-kernel PATH.")
+    raise pytest.UsageError("A suite needs a kernel: pass --tritonlab-kernel PATH.")
 
 
 class CaseFailed(Exception):
@@ -118,7 +118,7 @@ class SuiteItem(pytest.Item):
             return super().repr_failure(excinfo, style)
         lines = []
         for finding in excinfo.value.result.findings:
-            lines.append(f"{finding.code}  {finding.seen}")
+            lines.append(f"{finding.name}  {finding.seen}")
             lines += [f"     {part}" for part in (finding.means, finding.where) if part]
         return "\n".join(lines)
 

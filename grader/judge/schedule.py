@@ -95,12 +95,12 @@ class Patience:
     def end(self) -> None:
         """Ends a grade whose time did not suffice for what it had begun."""
         self.skip = Skip.TIME
-        self.over = f"not run: the grade had taken its {self._time_limit.limit_s:.0f} s"
+        self.over = f"not run: the grade had reached its limit of {self._time_limit.limit_s:.0f} s"
 
     def count(self, stop: Stopped, lost_s: float) -> None:
         """Ends a grade whose file cannot be used, or whose runs end abnormally for too long."""
         if stop.final:
             self.over = "not run: the file could not be used"
         elif lost_s > LOST_S:
-            self.over = ("not run: cases before it did not end normally, which took "
+            self.over = ("not run: earlier cases did not end normally, which took "
                          f"{lost_s:.0f} s")

@@ -377,7 +377,7 @@ class MemoryFile:
 
 
 def hint(message: str) -> dict[str, str]:
-    """How the sandbox caused an exception, as figures; empty where it did not."""
+    """Returns how the sandbox caused an exception, as figures; empty if it did not."""
     lowered = message.casefold()
     if missing := _NO_MODULE.search(message):
         return {"hint": "module", "module": missing[1]}

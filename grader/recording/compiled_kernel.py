@@ -44,7 +44,7 @@ class Access(JsonArray, frozen=True):
 
 
 class Occupancy(JsonArray, frozen=True):
-    """How many programs one SM (streaming multiprocessor) holds at the same time.
+    """The number of programs resident on one SM (streaming multiprocessor).
 
     ``limited_by``: the scarcest of them. ``warps`` counts those of all programs.
     """
@@ -56,7 +56,7 @@ class Occupancy(JsonArray, frozen=True):
 
     def __post_init__(self) -> None:
         if self.warps > self.most_warps:
-            raise ValueError("more warps than a multiprocessor holds")
+            raise ValueError("more warps than an SM holds")
 
     @property
     def share(self) -> float:

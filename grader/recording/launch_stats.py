@@ -37,7 +37,7 @@ class Traffic(JsonArray, frozen=True):
 
     @property
     def redundancy(self) -> float:
-        """How often each sector is moved, on average."""
+        """The average number of times that each sector is moved."""
         return self.sectors / self.unique_sectors if self.unique_sectors else 1.0
 
 

@@ -235,7 +235,7 @@ def _argument(given: Argument, depth: int = 0) -> Argument:
     """Reads the value of an argument by its kind."""
     value, names = given.value, given.fields
     if names and given.kind != "tuple":
-        raise MalformedRecording("names of what is no tuple")
+        raise MalformedRecording("names of a value that is not a tuple")
     match given.kind:
         case "tensor":
             value = view_from_json(value)

@@ -15,7 +15,7 @@ SIZE = 8  # a constant from which on it is a size, not a choice among a few
 
 @dataclass(frozen=True)
 class Form:
-    """How launches of one kind differ.
+    """Specialization of launches: the properties that Triton compiles for.
 
     Attributes:
         sizes: the warps of a program and constants.

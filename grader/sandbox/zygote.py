@@ -108,7 +108,7 @@ class Zygote:
         """Seconds to wait for a request before something is prepared; None: no limit."""
         if self._idle:
             return PAUSE_S
-        # While a grade runs, the processors are for its children.
+        # While a grade runs, the CPUs are for its children.
         return IDLE_S if len(self._spares) < SPARES and not self._homes else None
 
     def _answer(self) -> bool:

@@ -55,7 +55,7 @@ def _joins(node: ast.expr) -> bool:
 
 
 def _parts(node: ast.expr) -> Iterator[ast.expr]:
-    """What `&` and `|` join, however many there are."""
+    """Returns the operands that `&` and `|` join."""
     if isinstance(node, ast.BinOp) and _joins(node):
         yield from _parts(node.left)
         yield from _parts(node.right)

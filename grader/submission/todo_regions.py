@@ -1,4 +1,4 @@
-"""Which place of an exercise a line belongs to: by its comment, or as it was in the exercise."""
+"""Maps a line to its TODO, by the comments of file or exercise."""
 
 import ast
 import re
@@ -217,7 +217,7 @@ def _start(exercise: str) -> _Start:
 
 
 def _keyed(function: ast.FunctionDef, text: str) -> Iterator[tuple[_Key, int, int, ast.stmt]]:
-    """What the statements of a function do, with the first and last line of each one's head."""
+    """Describes the statements of a function, with first and last line of each head."""
     written = text.split("\n")
     inner = sorted((node for part in function.body for node in _statements(part)),
                    key=lambda node: node.lineno)
@@ -228,7 +228,7 @@ def _keyed(function: ast.FunctionDef, text: str) -> Iterator[tuple[_Key, int, in
 
 
 def _does(node: ast.stmt) -> Iterable[str]:
-    """What a statement does: the names that it gives values, or another thing to know it by."""
+    """Identifies a statement by the names it assigns, or by its kind."""
     match node:
         case ast.Assign(targets=targets):
             return [one.id for target in targets for one in ast.walk(target)

@@ -1,4 +1,4 @@
-"""What authors of modules write: cases, inputs, tolerances, limits and mutants."""
+"""The vocabulary of suites: cases, inputs, tolerances, limits and mutants."""
 
 from grader.recording.compiled_kernel import ALL_SUMS
 from grader.recording.model import Alloc, Recording

@@ -1,4 +1,4 @@
-"""Which case is meant: by its name, or by words that no other name holds."""
+"""Selects a case by its name, or by a unique part of it."""
 
 import difflib
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ def select(wanted: str, names: Iterable[str]) -> str:
 
 
 def shortest(name: str, names: Sequence[str]) -> str:
-    """A name as short as a reader still recognises it, and as ``select`` still takes it for itself.
+    """Shortens a name while ``select`` still finds its case.
 
     What stands before the first comma, else the whole name; of a long one the first words.
     """

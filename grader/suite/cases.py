@@ -46,7 +46,7 @@ class CompiledCode:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a performance case allows. ``traffic`` is issued bytes over ``Cost.bytes``.
+    """The limits of a performance case. ``traffic`` is issued bytes over ``Cost.bytes``.
 
     ``flops`` is operations of tl.dot over ``Cost.flops``.
     ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
@@ -105,7 +105,7 @@ class Tree:
 
 @dataclass(frozen=True)
 class Call:
-    """What a case of kind ``call`` asks of host code, and how the answer is judged.
+    """A case of kind ``call``: the call of host code, and the check of its result.
 
     ``of`` is a function of ``calls.py`` beside the suite, which runs with the learner's module as
     its first argument where the learner's code runs, or else the learner's own function. ``check``
@@ -132,7 +132,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reading:
-    """What is asked of the submission's files as texts; nothing of them runs.
+    """A check of the submission's files as text; no code is run.
 
     ``check`` gets all of them by their paths, and raises AssertionError with a sentence, which
     becomes a finding with ``code``. ``of`` says which of them, for hints.
@@ -268,7 +268,7 @@ def reads(name: str, of: str, *, check: Callable[[Mapping[str, str]], None],
 
 
 def _kind_of(code: str) -> Kind:
-    """Where a case of host code or texts belongs whose findings have this code."""
+    """Returns the kind of a host or text case by the code of its findings."""
     return Kind.PERFORMANCE if code.startswith("T") else Kind.CALL
 
 

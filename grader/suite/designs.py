@@ -1,4 +1,4 @@
-"""When a design that was written down before the code is right."""
+"""Checks a design that was written down before the code."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ def is_designed(elements: Count, nbytes: Count, flops: tuple[Count, Count], boun
                 f"{tile:,.0f}: {programs * tile:,.0f} elements of {count:,.0f}.")
             assert (programs - 1) * tile <= 2.2 * count, (
                 f"For {where}, DESIGN[{function!r}] has {programs:,.0f} programs with tiles of "
-                f"{tile:,.0f}: more than twice the {count:,.0f} elements that there are.")
+                f"{tile:,.0f}: more than twice the {count:,.0f} existing elements.")
 
     return check
 

@@ -72,14 +72,14 @@ def softmax(x: torch.Tensor, dim: int = -1) -> Amplitude:
 
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                eps: float = 1e-5) -> Amplitude:
-    """Layer normalisation over the last dimension of ``[..., C]``.
+    """Layer normalization over the last dimension of ``[..., C]``.
 
     The mean is off by the roundings of a sum of C terms of size |x|, which the reciprocal deviation
     magnifies; half of the variance's relative error arrives at each element.
     """
     x, w = x.double(), weight.double().abs()
-    centred, rstd = _normalised(x, eps)
-    scaled = (centred * rstd).abs() * w
+    centered, rstd = _normalized(x, eps)
+    scaled = (centered * rstd).abs() * w
     mean_size = x.abs().mean(-1, keepdim=True)
     return Amplitude(pointwise=4 * scaled + bias.double().abs(), length=x.shape[-1],
                      reduced=w * rstd * mean_size + 0.5 * scaled)
@@ -89,14 +89,14 @@ def layer_norm_backward(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
                         eps: float = 1e-5) -> tuple[Amplitude, Amplitude, Amplitude]:
     """Of dx, dw and db, for ``[R, C]``; dw and db are sums over the R rows.
 
-    With g = w·dy and h the normalised x, dx = rstd·(g - mean g - h·mean(g·h)), dw = sum of dy·h,
+    With g = w·dy and h the normalized x, dx = rstd·(g - mean g - h·mean(g·h)), dw = sum of dy·h,
     db = sum of dy. An error of h is what `layer_norm` says of it; its square counts too, because in
     rows of equal values h is nothing but error.
     """
     x, dy = x.double(), dy.double()
     rows, columns = x.shape
-    centred, rstd = _normalised(x, eps)
-    h, g = (centred * rstd).abs(), (weight.double() * dy).abs()
+    centered, rstd = _normalized(x, eps)
+    h, g = (centered * rstd).abs(), (weight.double() * dy).abs()
     summed_off = rstd * x.abs().mean(-1, keepdim=True) + 0.5 * h
     h_off = 4 * h + spread(columns) * summed_off  # in units of u
     mean_g, mean_gh = g.mean(-1, keepdim=True), (g * h).mean(-1, keepdim=True)
@@ -138,7 +138,7 @@ def adam(param: torch.Tensor, grad: torch.Tensor, exp_avg: torch.Tensor, exp_avg
     """Of the parameter and both moments after one step of Adam.
 
     The reference has to use betas that float32 holds: 1 - beta magnifies their rounding a
-    thousandfold, and that is no error of the kernel.
+    thousandfold, and that is not an error of the kernel.
     """
     first = betas[0] * exp_avg.double().abs() + (1 - betas[0]) * grad.double().abs()
     second = betas[1] * exp_avg_sq.double() + (1 - betas[1]) * grad.double() ** 2
@@ -155,7 +155,7 @@ def masked(scores: torch.Tensor, causal: bool) -> torch.Tensor:
     return scores.masked_fill(later, -math.inf)
 
 
-def _normalised(x: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """The centred values and the reciprocal deviation, over the last dimension."""
-    centred = x - x.mean(-1, keepdim=True)
-    return centred, torch.rsqrt((centred * centred).mean(-1, keepdim=True) + eps)
+def _normalized(x: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """The centered values and the reciprocal deviation, over the last dimension."""
+    centered = x - x.mean(-1, keepdim=True)
+    return centered, torch.rsqrt((centered * centered).mean(-1, keepdim=True) + eps)

@@ -1,4 +1,4 @@
-"""Inputs of a suite: described here, drawn by the judge from a seed that nobody knew before."""
+"""Inputs of a suite, drawn by the judge from a fresh random seed."""
 
 from __future__ import annotations
 

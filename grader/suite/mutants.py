@@ -75,7 +75,7 @@ def read_mutants(path: Path) -> tuple[Mutant, ...]:
 
 
 def _mutant(patch: Sequence[Mapping[str, str]], sign: Any = None, **entry: Any) -> Mutant:
-    """An entry of the file. A sign is a table; a string is a pattern of text that is no data."""
+    """An entry of the file. A sign is a table, or a pattern for plain text."""
     if isinstance(sign, str):
         sign = {"text": {"pattern": sign}}
     values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value

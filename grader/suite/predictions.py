@@ -14,7 +14,7 @@ def predictions(answers: Sequence[tuple[str, float, str]], counts: Collection[st
     """A case for each entry of ``PREDICT``; they are shown and never decide.
 
     They call ``prediction`` of ``grader/worker/suite_drivers.py`` with the name of an entry, and it
-    answers the number that was written down, what is no number as a text, or None.
+    answers the number that was written down, another value as text, or None.
 
     Args:
         answers: name, right number, and how it is found, as a sentence.
@@ -29,9 +29,9 @@ def is_given(right: float, why: str, within: float) -> Callable[..., None]:
     """A check of a prediction, within a share of it; ``why`` leads to the right number."""
     def check(answer: Any, name: str) -> None:
         assert answer is not None, (
-            f"PREDICT[{name!r}] holds no number yet. Write one down before you measure.")
-        assert not isinstance(answer, str), f"PREDICT[{name!r}] is {answer}, which is no number."
-        share = " A share is asked for, from 0 to 1." if 0 < right < 1 < answer else ""
+            f"PREDICT[{name!r}] has no number yet. Write one down before you measure.")
+        assert not isinstance(answer, str), f"PREDICT[{name!r}] is {answer}, which is not a number."
+        share = " It must be a share, from 0 to 1." if 0 < right < 1 < answer else ""
         assert math.isclose(answer, right, rel_tol=within), (
             f"PREDICT[{name!r}] is {answer:,.10g}.{share} {why}")
 

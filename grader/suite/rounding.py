@@ -1,4 +1,4 @@
-"""What each dtype keeps of a number: unit roundoffs, spacings, and TF32's three roundings."""
+"""Precision of each dtype: unit roundoff, spacing, and the roundings of TF32."""
 
 import math
 from collections.abc import Iterator, Sequence

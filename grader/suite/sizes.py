@@ -16,7 +16,7 @@ Drawn = dict[str, Any]  # a size, or one of the choices, for each name
 
 @dataclass(frozen=True)
 class Sizes:
-    """How the inputs of a case follow from sizes that are drawn.
+    """The sizes of a case, which are drawn, and the inputs of these sizes.
 
     ``make`` gets a value for each name of ``ranges`` (lowest and highest size, both included) and
     of ``choices`` (such as dtypes), and returns the inputs.
@@ -82,7 +82,7 @@ class Sizes:
 
 
 def edges(low: int, high: int) -> list[int]:
-    """The ends of a range and the powers of two inside, each with its neighbours."""
+    """The ends of a range and the powers of two inside, each with its neighbors."""
     middles = [low, high, *(1 << power for power in range(high.bit_length()))]
     near = {middle + step for middle in middles for step in (-1, 0, 1)}
     return sorted(size for size in near if low <= size <= high)

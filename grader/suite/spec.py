@@ -30,7 +30,7 @@ __all__ = ["EXACT", "FLOAT32", "KAPPA", "TENSOR_CORES", "Amplitude", "Bench", "C
 
 @dataclass(frozen=True)
 class Amplitude:
-    """What rounding may do to a result, element by element; the rule is in
+    """The effect of rounding on each element of a result; the rule is in
     ``grader.judge.compare``.
 
     ``pointwise`` is the amplitude of point-wise steps, ``reduced`` the formula with absolute values
@@ -51,11 +51,11 @@ TENSOR_CORES = 2.0**-22  # of float32 sums in tensor cores, and of products in t
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How near to the exact result is near enough; the rule is in ``grader.judge.compare``.
+    """The tolerance of a result; the rule is in ``grader.judge.compare``.
 
     ``amplitude`` maps the inputs to an ``Amplitude``, or to one for each result; None asks for the
     correctly rounded exact one. ``arithmetic`` is the unit roundoff of the arithmetic asked for,
-    and ``on_gpu`` that of what a GPU has in its place, where that is coarser than the processor's.
+    and ``on_gpu`` that of what a GPU has in its place, where that is coarser than the CPU's.
     ``products`` are the positions of the inputs that are multiplied as matrices. With ``tf32``
     float32 ones may be rounded to TF32 there; without, a result that is right for rounded inputs
     only is told as such. Where ``leaning``, near results may all lean one way.
@@ -86,7 +86,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Bench:
-    """What ``tritonlab bench`` times: one function on inputs of growing size.
+    """A benchmark of ``tritonlab bench``: one function on inputs of growing size.
 
     ``axis`` names what grows; ``at`` is what stays the same, such as dtype and rows. ``inputs``
     maps each of ``sizes`` to what the function is called with, as in a case. ``peer`` is torch's
@@ -186,7 +186,7 @@ class Function:
 
     @property
     def named_inputs(self) -> tuple[str, ...]:
-        """What the inputs of a case are called, in order."""
+        """The names of a case's inputs, in order."""
         return (*self.parameters, *self.keyword_only)
 
     def in_place_at(self) -> tuple[int, ...]:
@@ -206,7 +206,7 @@ AMPERE = (8, 0)  # compute capability
 
 @dataclass(frozen=True)
 class Suite(Function):
-    """How one module is graded.
+    """The test suite of one module.
 
     A suite is the contract of one function, or names several ``functions``; then its own ``cases``
     are calls of host code. ``host`` are further functions with their parameters, which calls use.

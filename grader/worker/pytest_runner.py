@@ -25,8 +25,8 @@ _PLUGINS = ("cacheprovider", "tritonlab-grader", "xdist", "faulthandler", "tmpdi
 def run(file: Path, *, stop: bool = False) -> dict[str, Any]:
     """Run all tests of a file; nothing is printed, and no configuration file is read.
 
-    A launch that reaches outside its tensors, or reads what nobody wrote, fails the test in which
-    it happens: on a GPU it would damage or use the memory of others.
+    A launch that accesses memory outside its tensors, or uninitialized memory, fails its
+    test: on a GPU it would corrupt or use the memory of others.
 
     Args:
         file: of tests; what it imports has to be importable already.

@@ -36,7 +36,7 @@ class Stop(BaseException):
 
 
 class StorageKind(enum.Enum):
-    """How a storage came about, and so who may read it."""
+    """The origin of a storage, which decides who may read it."""
 
     INPUT = "input"
     MADE = "made"  # by a recorded allocation; its values exist only in the executor

@@ -14,7 +14,7 @@ def prediction(module: Any, name: str) -> Any:
 
 
 def design(module: Any, function: str, shapes: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-    """What the entries of DESIGN come to for each shape, and what the function is bound by.
+    """Evaluates the entries of DESIGN for each shape, and the bound of the function.
 
     An entry that cannot be computed is answered with a sentence.
     """
@@ -29,7 +29,7 @@ def _values(text: Any, constants: Mapping[str, int], shapes: Sequence[Mapping[st
     if text is None or (isinstance(text, str) and not text.strip()):
         return "is not written yet"
     if not isinstance(text, str):
-        return f"is {text!r:.40}, which is no text"
+        return f"is {text!r:.40}, which is not a string"
     functions = {"ceil": math.ceil, "floor": math.floor, "min": min, "max": max, "log2": math.log2,
              "cdiv": lambda a, b: -(-a // b),
              "next_power_of_2": lambda n: 1 << max(0, math.ceil(n) - 1).bit_length()}

@@ -71,13 +71,14 @@ FAULTS = [
     ("nothing left to write", "suites/mutants.toml", "[[mutant]]\nid = \"c\"",
      "# WRITE ME: more\n[[mutant]]\nid = \"c\"", "suites/…/mutants.toml, line"),
     ("headings and diagrams of the lesson", "tracks/README.md", "## Pitfalls", "## Traps",
-     "README.md has no section 'Pitfalls'\nREADME.md has a section 'Traps', which no module has"),
+     "README.md has no section 'Pitfalls'\nREADME.md has a section 'Traps', which is not a "
+     "standard section"),
     ("headings and diagrams of the lesson", "tracks/README.md", "## Why it exists\n",
      "## The idea\n\n## Why it exists\n", "the section 'The idea' more than once"),
     ("headings and diagrams of the lesson", "tracks/README.md", "| 0   1   2   3 |", "|" + " " * 60,
      "a line of a diagram has"),
     ("headings and diagrams of the lesson", "tracks/README.md", "```text\n item", "```\n item",
-     "'The idea' shows no diagram"),
+     "'The idea' has no diagram"),
     ("headings and diagrams of the lesson", "tracks/README.md", "# Doubling\n", "\n# Doubling\n",
      "does not begin with a title"),
     ("headings and diagrams of the lesson", "tracks/README.md", "<!-- In words: ", "<!-- ",
@@ -96,7 +97,7 @@ FAULTS = [
     ("numbers and groups of hints", "tracks/module.toml", "todos = [1, 2, 3]", "todos = [1, 2]",
      "no group of hints is for TODO 3"),
     ("numbers and groups of hints", "tracks/module.toml", "todos = [4]", "todos = [4, 9]",
-     "hints are for TODO 9, which kernel.py has not"),
+     "hints are for TODO 9, which kernel.py does not have"),
     ("numbers and groups of hints", "tracks/module.toml", "todos = [4]", "todos = [3, 4]",
      "two groups of hints are for TODO 3"),
     ("numbers and groups of hints", "suites/suite.py", "blanks=4,", 'blanks=4, marker="DECIDE",',
@@ -109,6 +110,8 @@ FAULTS = [
      "mask = offs <n_elements", "holds a line of the solution: `mask = offs < n_elements`"),
     ("rungs of hints", "tracks/module.toml", "Words about a question that points at the idea", "",
      "rung 1 of group A is empty"),
+    ("rungs of hints", "tracks/module.toml", "total = tl.sum(", "total = = tl.sum(",
+     "the code in rung 3 of group A cannot be parsed: invalid syntax"),
     ("signatures of exercise and solution", "tracks/kernel.py", "def doubling(x:",
      "def doubling(y:", "`doubling` is `(y: torch.Tensor) -> torch.Tensor` in the exercise"),
     ("signatures of exercise and solution", "tracks/kernel.py", "def check_argument(",
@@ -116,7 +119,7 @@ FAULTS = [
     ("signatures of exercise and solution", "suites/suite.py", 'entry="doubling"',
      'entry="double"', "defines no `double`, which the suite grades"),
     ("signatures of exercise and solution", "tracks/kernel.py", "block_size = 1024",
-     "block_size = 2048", "a line that the solution has not: `block_size = 2048`"),
+     "block_size = 2048", "a line that the solution does not have: `block_size = 2048`"),
     ("the exercise can be completed", "solutions/kernel.py", "block_size = 1024",
      "block_size = 512", "`doubling` of the solution is not that of the exercise"),
     ("no blank in the solution", "solutions/kernel.py", "block_size = 1024",
@@ -130,7 +133,7 @@ FAULTS = [
     ("mutants can be applied", "solutions/kernel.py", "grid = (triton", "grid=(triton",
      "occurs 0 times"),
     ("mutants can be applied", "suites/mutants.toml", 'id = "b"', 'id = "a"',
-     "another one has this id"),
+     "another mutant has this id"),
     ("mutants can be applied", "suites/mutants.toml", "todos = [4]",
      'todos = [4]\nwrong = ["2 000 floats"]', "no case is called '2 000 floats'"),
     ("mutants can be applied", "suites/mutants.toml", "todos = [4]", "todos = [40]",
@@ -201,7 +204,7 @@ def test_a_module_without_mutants_is_not_proved(made):
     material = replace(made.material, suite=replace(made.material.suite, mutants=()))
 
     assert list(checks.sound_mutants(material)) == [
-        "mutants.toml holds no mutant: nothing shows that the suite finds a mistake"]
+        "mutants.toml has no mutant: nothing proves that the suite detects a mistake"]
 
 
 def test_what_is_there_twice_or_unknown_is_named(tmp_path):
@@ -218,6 +221,23 @@ def test_what_is_there_twice_or_unknown_is_named(tmp_path):
         'tracks/missing-elements/track.toml: starter = "gaps" is none of blanks, slow, broken, '
         "specification",
         "two modules of track1 are 1.1", "two modules of track1 are track1/doubling"]
+
+
+@pytest.mark.parametrize("before", ["track1/nowhere", "track1/doubling", "track2/doubling"])
+def test_a_warm_up_of_no_other_module_of_its_track_is_named(made, before):
+    module = made.file("tracks/module.toml")
+    module.write_text(f'before = "{before}"\n' + module.read_text())
+    roots = course.roots_in(made.root)
+
+    assert list(module_files.strays(course.load(roots), roots)) == [
+        f'track1/doubling says before = "{before}", which is not another module of track1']
+
+
+def test_a_number_out_of_the_order_of_the_text_is_named(made):
+    for old, new in (("TODO 1:", "TODO 9:"), ("TODO 2:", "TODO 1:"), ("TODO 9:", "TODO 2:")):
+        made.edit("tracks/kernel.py", old, new)
+
+    assert found("numbers and groups of hints", made) == "kernel.py: TODO 1 stands after TODO 2"
 
 
 def test_where_nothing_is_numbered_hints_name_the_functions(tmp_path):
@@ -247,13 +267,14 @@ def test_a_lesson_has_to_end(made, monkeypatch):
     monkeypatch.setattr(runner, "LESSON_S", 0.2)
     made.file("tracks/lesson.py").write_text("while True: pass")
 
-    assert list(runner.lesson_runs(made.material)) == ["lesson.py did not end within 0 s"]
+    assert list(runner.lesson_runs(made.material)) == ["lesson.py did not finish within 0 s"]
 
 
 @pytest.mark.parametrize(("text", "said"), [
     ("", ""), ("pid = # TODO 1\n", "invalid syntax"),
     ("import no_such_thing", "No module named 'no_such_thing'"),
-    ("while True:\n    pass\n", "did not end within 2 s"), ("import os\nos._exit(3)\n", "status 3"),
+    ("while True:\n    pass\n", "did not finish within 2 s"),
+    ("import os\nos._exit(3)\n", "status 3"),
     ("from __future__ import annotations\nfrom dataclasses import dataclass\n\n"
      "@dataclass\nclass A:\n    n: int", ""),
 ])
@@ -299,18 +320,18 @@ EXERCISES = [
     ("gaps", report(BLANK), 'starter = "gaps" is none of'),
     ("blanks", report(case("P01", todos=(1, 2))), "the grader finds TODO 1, 2 in the exercise"),
     ("blanks", report(case("N01")), "the first finding is not P01"),
-    ("blanks", report(COUNTED), "fails nothing"),
+    ("blanks", report(COUNTED), "fails no case"),
     ("blanks", report(BLANK, BROKE), "broke the grader or the suite: why"),
     ("blanks", report(BLANK, *[BROKE] * 5), "2 further cases broke it too"),
-    ("blanks", report(BLANK, reason="gone"), "the grader could not go on: gone"),
+    ("blanks", report(BLANK, reason="gone"), "the grader could not continue: gone"),
     ("blanks", report(case(verdict=Verdict.FAILED)), "fails without a finding"),
     ("slow", report(case(), case("T01", Kind.PERFORMANCE)), ""),
     ("slow", report(case("N01"), case("T01", Kind.PERFORMANCE)), "has to be right and slow"),
-    ("slow", report(case("L05", Kind.PERFORMANCE)), "L05, which says nothing of speed"),
+    ("slow", report(case("L05", Kind.PERFORMANCE)), "L05, which is not about speed"),
     ("broken", report(case("M01")), ""),
     ("broken", report(case("P01")), "has blanks, and its track gives broken code"),
     ("broken", report(case("P02")), "cannot be imported"),
-    ("broken", report(COUNTED), "fails nothing"),
+    ("broken", report(COUNTED), "fails no case"),
     ("specification", report(case("P01")), ""),
     ("specification", report(case("P03")), "the first finding is not P01"),
 ]

@@ -15,7 +15,8 @@ from tritonlab.authoring import checks
 pytestmark = pytest.mark.course
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "authoring.md").read_text()
-BLOCKS = dict(re.findall(r"<!-- guide: (.+?) -->\n```\w+\n(.*?)```", GUIDE, re.DOTALL))
+BLOCKS = {name: block for name, _, block in re.findall(
+    r"<!-- guide: (.+?) -->\n(`{3,})\w+\n(.*?)\2", GUIDE, re.DOTALL)}
 COMMANDS = [shlex.split(line)[1:] for block in re.findall(r"```bash\n(.*?)```", GUIDE, re.DOTALL)
             for line in block.splitlines()]
 

@@ -123,8 +123,8 @@ def test_numbers_go_on_after_the_last_one(mine):
 
 @pytest.mark.parametrize(("words", "said"), [
     (["track9/rows"], "There is no track called 'track9'. Name one of track1, track2, track3"),
-    (["rows"], "'rows' is not of the form TRACK/SLUG. Type track1/my-idea, say."),
-    (["track1/"], "'track1/' is not of the form TRACK/SLUG."),
+    (["rows"], "'rows' does not have the form TRACK/SLUG. Type track1/my-idea, say."),
+    (["track1/"], "'track1/' does not have the form TRACK/SLUG."),
     (["track1/my_rows"], "'my_rows' cannot be the name of a module. Use small letters, digits"),
     (["track1/../../rows"], "'../../rows' cannot be the name of a module"),
     (["track1/" + "r" * 41], "40 characters at most"),
@@ -152,7 +152,7 @@ def test_a_track_of_an_unknown_kind_is_told(run, mine):
     shown = run("new", "track4/rows", "--course", str(mine))
 
     assert shown.code == 2
-    assert "track4 has starters of an unknown kind, 'thin air'." in shown.err
+    assert "track4 has an unknown kind of starter, 'thin air'." in shown.err
 
 
 def test_a_module_that_is_there_is_left_alone(run, mine):
@@ -163,7 +163,7 @@ def test_a_module_that_is_there_is_left_alone(run, mine):
     shown = run("new", "track1/rows", "--course", str(mine))
 
     assert shown.code == 2
-    assert "track1/rows is there already, as missing-elements/01-rows." in shown.err
+    assert "track1/rows already exists, as missing-elements/01-rows." in shown.err
     assert "`tritonlab check track1/rows`" in shown.err
     assert files_in(mine) == before
     assert made.file("tracks/kernel.py").read_text() == "my work"
@@ -177,7 +177,7 @@ def test_files_that_appear_meanwhile_are_not_overwritten(mine):
     theirs.write_text("theirs")
     before = files_in(mine)
 
-    with pytest.raises(TritonlabError, match="track1/rows was not made: a file is there already"):
+    with pytest.raises(TritonlabError, match="track1/rows was not created: a file already exists"):
         scaffold.write(plan)
 
     assert files_in(mine) == before
@@ -191,8 +191,8 @@ def test_where_a_file_stands_in_the_way_nothing_is_left(run, mine):
     shown = run("new", "track1/rows", "--course", str(mine))
 
     assert shown.code == 2
-    assert "track1/rows was not made:" in shown.err
-    assert "name it with --course" in shown.err
+    assert "track1/rows was not created:" in shown.err
+    assert "Choose a writable folder with --course" in shown.err
     assert files_in(mine) == before
     assert not (mine / "tracks" / "missing-elements" / "01-rows").exists()
 
@@ -210,7 +210,7 @@ def test_a_folder_that_cannot_be_written_is_told_and_nothing_is_left(run, mine, 
     shown = run("new", "track1/rows", "--course", str(mine))
 
     assert shown.code == 2
-    assert "track1/rows was not made: the file system is read-only" in shown.err
+    assert "track1/rows was not created: the file system is read-only" in shown.err
     assert files_in(mine) == before
     assert not (mine / "solutions").exists()
 

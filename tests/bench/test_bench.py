@@ -261,7 +261,7 @@ def test_wrong_results_of_timed_runs_are_a_finding(sandbox, monkeypatch):
 
     found = bench(solution(VECTOR_ADD), off, clock, sandbox=sandbox)
 
-    assert found.charts[0].contenders[0].findings[0].seen.endswith("Seen in a run that was timed.")
+    assert found.charts[0].contenders[0].findings[0].seen.endswith("Observed in a timed run.")
     assert found.exit_code == 1
 
 
@@ -511,7 +511,7 @@ def test_the_page_is_whole_and_takes_its_colours_from_the_reader(module, measure
 def test_the_picture_names_axes_units_device_and_ridge():
     drawn = charts.benchmark_svgs(benched.benchmark(SOFTMAX), "softmax")[0]
 
-    for said in ("Roofline of the NVIDIA H200", "intensity: operations per byte (FLOP/B)",
+    for said in ("Roofline of the NVIDIA H200", "arithmetic intensity (FLOP/B)",
                  "speed (FLOP/s)", "TB/s", "columns", "ridge 11.9 FLOP/B", "copy 4.28 TB/s",
                  "float32 matmul 51.0 TFLOP/s", "yours", "torch.compile"):
         assert f">{said}<" in drawn, said
@@ -592,8 +592,8 @@ def test_a_target_is_predicted_for_even_with_a_gpu(typed):
 
 @pytest.mark.parametrize(("option", "path", "said"), [
     ("--png", "nowhere/x.png", "there is no such folder"),
-    ("--png", "notes.txt", "is there already and is no picture"),
-    ("--html", "notes.txt", "is there already and is no page"),
+    ("--png", "notes.txt", "already exists and is not a picture"),
+    ("--html", "notes.txt", "already exists and is not a page"),
     ("--target", "tpu", "No target is called 'tpu'"),
 ])
 def test_bad_options_end_before_anything_is_timed(typed, option, path, said, home):

@@ -105,6 +105,18 @@ def test_start_warns_of_missing_prerequisites_and_goes_on(run):
     assert KERNEL.is_file()
 
 
+def test_start_names_the_warm_ups_of_a_module(run, course_root):
+    toy.write_module(course_root, "missing-elements", "04-sum", "Sums", core=False,
+                     before="track1/softmax")
+
+    shown, warm_up, as_json = run("start", "softmax"), run("start", "sum"), \
+        json.loads(run("start", "softmax", "--json").out)
+
+    assert "To meet its ideas one at a time, start with track1/sum (1.5 h)." in shown.out
+    assert "one at a time" not in warm_up.out
+    assert as_json["warm_ups"] == ["track1/sum"]
+
+
 def test_start_again_changes_nothing_and_says_so(run):
     run("start", "softmax")
     KERNEL.write_text("my work")
@@ -112,7 +124,7 @@ def test_start_again_changes_nothing_and_says_so(run):
     shown = run("start", "softmax")
 
     assert shown.code == 0
-    assert "already there, and nothing in it was changed" in shown.out
+    assert "already there, and it was not changed" in shown.out
     assert KERNEL.read_text() == "my work"
 
 
@@ -126,7 +138,10 @@ def test_a_pass_is_shown_recorded_and_points_onward(run, judge):
     shown = run("grade")
 
     assert (shown.code, shown.err) == (0, "")
-    assert "PASSED  6 of 7 checks passed in 0.4 s. Evidence: correct (interpreter)." in shown.out
+    assert shown.out.startswith(
+        "PASSED  track1/softmax  6 of 7 checks passed, 1 skipped, in 0.4 s.\n")
+    assert "Evidence  correct (interpreter)" in shown.out
+    assert "Cost      64 x 1024 floats: traffic 1.00x of the minimum, limit 1.00x" in shown.out
     assert "SKIP  bandwidth at 16 384 x 4 096" in shown.out
     assert "no GPU was found" in shown.out
     assert last_line(shown.out) == "Next: tritonlab start track1/copy"
@@ -153,10 +168,11 @@ def test_many_checks_that_were_not_run_share_one_paragraph(run, judge):
         CaseResult(f"case {n}", Kind.EDGE, Verdict.SKIPPED, reason=reason) for n in range(20))))
     run("start", "softmax")
 
-    shown = run("grade")
+    shown, listed = run("grade"), run("grade", "--verbose")
 
-    assert shown.out.count("not run:") == 1
-    assert "case 0 · case 1" in shown.out
+    assert "case 0" not in shown.out
+    assert listed.out.count("not run:") == 1
+    assert "case 0 · case 1" in listed.out
 
 
 def test_a_failure_explains_the_first_and_counts_the_others(run, judge):
@@ -166,10 +182,13 @@ def test_a_failure_explains_the_first_and_counts_the_others(run, judge):
     shown = run("grade")
 
     assert shown.code == 1
-    assert "What failed first: 4 rows of 127 columns  N01" in shown.out
+    verdict, first, *_ = shown.out.splitlines()
+    assert verdict == "FAILED  track1/softmax  2 of 5 checks passed, in 0.4 s."
+    assert first == "4 rows of 127 columns  (wrong-values)"
     assert shown.out.count("Padding took part") == 1
-    assert "2 further checks failed;" in shown.out
-    assert "traffic 1.31x of the minimum, limit 1.00x" in shown.out
+    assert "2 more checks failed: every other row of a larger matrix · rows sum to one." \
+        in " ".join(shown.out.split())
+    assert len(shown.out.splitlines()) <= 12
     assert "`tritonlab hint track1/softmax --todo 2`" in shown.out
     assert last_line(shown.out) == \
         f"Edit {KERNEL}, then type: tritonlab grade"
@@ -210,12 +229,12 @@ def test_a_function_that_is_not_written_yet_takes_one_line(run, judge):
                                   for n in range(30)), toy.case("swish: 1")))
     run("start", "softmax")
 
-    shown, plain = run("grade"), run("grade", "--plain")
+    shown, plain = run("grade"), run("grade", "--plain", "--verbose")
 
-    assert "FAIL  glu: not written yet (30 checks)" in shown.out
     assert "2 of 32" in shown.out
+    assert "29 more checks failed: glu: not written yet (29 checks)." in shown.out
+    assert "FAIL glu: not written yet (30 checks)" in plain.out
     assert plain.out.count(": FAIL") == 1
-    assert "29 further checks failed; they stand above." in plain.out
 
 
 def test_a_diagnosis_has_at_most_six_lines(run, judge):
@@ -224,8 +243,9 @@ def test_a_diagnosis_has_at_most_six_lines(run, judge):
 
     lines = run("grade").out.splitlines()
 
-    begin = next(n for n, line in enumerate(lines) if line.startswith("What failed first"))
-    assert lines.index("", begin) - begin <= 6
+    end = next(n for n, line in enumerate(lines) if line.startswith("  Others"))
+    assert lines[1].startswith("4 rows of 127 columns")
+    assert end - 1 <= 6
 
 
 def test_many_checks_that_passed_are_counted_and_what_says_more_is_named(run, judge):
@@ -236,26 +256,65 @@ def test_many_checks_that_passed_are_counted_and_what_says_more_is_named(run, ju
 
     shown, plain = run("grade"), run("grade", "--plain")
 
-    assert "case 1" not in shown.out + plain.out
-    assert re.search("Correctness +42 of 43 passed", shown.out)
-    assert "Correctness: 42 of 43 passed\n" in plain.out
     for said in (shown.out, plain.out):
+        assert "case 1" not in said
+        assert "46 of 47 checks passed, 1 skipped" in said
         assert "past 2**31 (never decides)" in said
         assert "traffic 1.00x of the minimum, limit 1.00x" in said
         assert "no GPU was found" in said
-        assert "With --verbose, every check is named." in said
 
 
-def test_few_checks_and_all_of_a_failed_grade_are_named(run, judge):
-    run("start", "softmax")
-    judge(toy.PASSING)
-    few = run("grade")
+def test_verbose_lists_all_checks_below_the_verdict_with_figures_beside_limits(run, judge):
     judge((*(toy.case(f"case {n}") for n in range(40)), *toy.FAILING))
-    failed = run("grade")
+    run("start", "softmax")
 
-    assert "4 rows of 128 columns" in few.out
-    assert "case 0 · case 1" in failed.out
-    assert "--verbose" not in few.out + failed.out
+    shown = run("grade", "--verbose")
+
+    assert shown.out.startswith("FAILED")
+    assert re.search("Correctness +41 of 42 passed", shown.out)
+    assert "case 0 · case 1" in shown.out
+    assert "traffic 1.31x of the minimum, limit 1.00x" in shown.out
+    assert shown.out.index("Others") < shown.out.index("Edge cases")
+
+
+def test_a_first_pass_says_what_was_learned_and_what_is_worth_typing(run, judge):
+    judge(toy.PASSING)
+    run("start", "softmax")
+
+    first, again = run("grade"), run("grade")
+
+    for command in ("tritonlab bench:", "tritonlab read --answers:", "tritonlab solution:"):
+        assert command in first.out
+    assert "Learned   do it" in first.out
+    assert "Learned" not in again.out
+    assert run("grade", "--seed", "00ff").out.count("tritonlab solution") == 0
+
+
+@pytest.mark.parametrize(("share", "said"), [
+    (0.93, "93 % of copy speed on the H100, 75 % is asked for; stretch goal 88 %, reached by the"),
+    (0.80, "80 % of copy speed on the H100, 75 % is asked for; stretch goal 88 %, not reached by"),
+])
+def test_a_pass_without_a_gpu_says_how_far_the_stretch_goal_is(run, judge, share, said):
+    figures = {"ms": 0.2, "share": share, "of": "copy", "target": "H100", "pass_at": 0.75,
+               "stretch": 0.88}
+    judge((*toy.PASSING[:-1], replace(toy.PASSING[-1], predicted=figures)))
+    run("start", "softmax")
+
+    shown = run("grade", "--plain")
+
+    assert f"predicted {said}" in shown.out
+    assert "SKIP" not in shown.out
+
+
+def test_a_pass_on_a_gpu_says_how_fast_it_was(run, judge):
+    timed = replace(toy.TIMED, facts=toy.TIMED.facts | {"stretch goal": "88%, reached"})
+    judge((*toy.FAST[:-1], timed), **toy.ON_GPU)
+    run("start", "softmax")
+
+    shown = run("grade", "--plain")
+
+    assert "Speed: 16 384 x 4 096 floats: 3.85 TB/s, 90 %" in shown.out
+    assert "spread 3 %; stretch goal 88%, reached" in shown.out
 
 
 @pytest.mark.parametrize("width", [50, 60, 80, 100])
@@ -284,10 +343,10 @@ def test_plain_is_one_fact_a_line_without_decoration(run, judge):
     judge(toy.FAILING)
     run("start", "softmax", "--plain")
 
-    shown = run("grade", "--plain")
+    shown, listed = run("grade", "--plain"), run("grade", "--plain", "--verbose")
 
-    assert "Correctness: PASS 4 rows of 128 columns" in shown.out
-    assert "Performance: 64 x 1024 floats: traffic 1.31x of the minimum, limit 1.00x" in shown.out
+    assert "Correctness: PASS 4 rows of 128 columns" in listed.out
+    assert "Performance: 64 x 1024 floats: traffic 1.31x of the minimum, limit 1.00x" in listed.out
     assert all(line == line.strip() and line for line in shown.out.splitlines())
     assert "\x1b" not in shown.out
     assert shown.out.isascii()
@@ -303,7 +362,8 @@ def test_grade_as_json(run, judge):
     assert shown.code == 1
     assert (data["module"], data["verdict"], data["saved"]) == ("track1/softmax", "FAILED", True)
     assert data["next"] == "tritonlab grade"
-    assert data["results"][1]["findings"][0]["code"] == "N01"
+    finding = data["results"][1]["findings"][0]
+    assert (finding["code"], finding["name"]) == ("N01", "wrong-values")
 
 
 def test_grade_without_an_id_takes_the_last_started_or_graded(run, judge):
@@ -311,9 +371,9 @@ def test_grade_without_an_id_takes_the_last_started_or_graded(run, judge):
     run("start", "softmax")
     run("start", "copy")
 
-    assert run("grade").out.startswith("track1/copy")
-    assert run("grade", "1.3").out.startswith("track1/softmax")
-    assert run("grade").out.startswith("track1/softmax")
+    assert run("grade").out.split()[1].startswith("track1/copy")
+    assert run("grade", "1.3").out.split()[1].startswith("track1/softmax")
+    assert run("grade").out.split()[1].startswith("track1/softmax")
 
 
 @pytest.mark.parametrize(("path", "recorded"), [
@@ -472,7 +532,7 @@ def test_a_case_alone_is_shown_in_detail_and_not_recorded(run, judge):
     for text in ("x: float32, 4 x 127, strides 127, 1", "softmax_kernel[4], line 9",
                  "\n    n_cols = 127\n", "  element    got   expected\n",
                  "   [0, 0]   0.25        0.5\n", "  [0, 12]     -1      0.125\n",
-                 "0 of 1 checks passed in 0.4 s. Nothing is recorded: one case alone is no"):
+                 "0 of 1 checks passed, in 0.4 s.\nNothing is recorded: a single case is not"):
         assert text in shown.out
     assert last_line(shown.out).strip().endswith(f"tritonlab grade track1/softmax {REPLAY}")
     assert shown.out.count("--case") == 1
@@ -511,18 +571,18 @@ def test_a_partial_pass_is_no_evidence_and_leads_to_the_whole(run, judge, words)
 
 @pytest.mark.parametrize(("error", "message"), [
     (UnknownCase("4 rwos", ["4 rows of 128 columns", "one row"]),
-     "No case of track1/softmax goes by '4 rwos'. The nearest: \"4 rows of 128 columns\"; "
-     "\"one row\". `tritonlab grade track1/softmax` names all of them."),
-    (UnknownCase("zzz", []), "No case of track1/softmax goes by 'zzz'. "
-                             "`tritonlab grade track1/softmax` names all of them."),
+     "No case of track1/softmax is called '4 rwos'. The nearest: \"4 rows of 128 columns\"; "
+     "\"one row\". `tritonlab grade track1/softmax` lists all of them."),
+    (UnknownCase("zzz", []), "No case of track1/softmax is called 'zzz'. "
+                             "`tritonlab grade track1/softmax` lists all of them."),
     (UnknownCase("row", ["one row", "two rows"], 2),
-     "2 cases of track1/softmax go by 'row': \"one row\"; \"two rows\". "
+     "2 cases of track1/softmax match 'row': \"one row\"; \"two rows\". "
      "Type more of the name."),
     (UnknownCase("row", ["one row", "two rows"], 9),
-     "9 cases of track1/softmax go by 'row': such as \"one row\"; \"two rows\". "
+     "9 cases of track1/softmax match 'row': such as \"one row\"; \"two rows\". "
      "Type more of the name."),
     (UnknownCase("every launch compiles for the NVIDIA H100", []),
-     "'every launch compiles for the NVIDIA H100' is no case of its own: it is asked of every case "
+     "'every launch compiles for the NVIDIA H100' is not a separate case: it applies to every case "
      "that launches a kernel, together with the case's values. Name one of these, or grade all: "
      "`tritonlab grade track1/softmax`."),
 ], ids=["near", "nothing near", "two", "many", "the compile check"])
@@ -543,7 +603,7 @@ def test_a_seed_is_hexadecimal(run, judge, seed):
     shown = run("grade", f"--seed={seed}")
 
     assert (shown.code, shown.out) == (2, "")
-    assert shown.err == (f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits. "
+    assert shown.err == (f"'{seed}' is not a seed: a seed has 1 to 64 hexadecimal digits. "
                          "Copy it from the line of the report that begins with Repeat.\n")
 
 
@@ -712,10 +772,43 @@ def test_a_hint_for_a_todo(run):
            "`tritonlab hint track1/softmax` chooses one for you.\n")
 
 
+CODE_HINT = '''"""One range of rows:
+
+```python
+rows = tl.arange(0, 64)
+half = rows // 2  # {long}
+```
+Every row once."""'''
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    ((), """Hint 3 of 3: One range of rows:
+
+    rows = tl.arange(0, 64)
+    half = rows // 2  # {long}
+
+             Every row once.
+"""),
+    (("--plain",), """Hint 3 of 3: One range of rows:
+rows = tl.arange(0, 64)
+half = rows // 2  # {long}
+Every row once.
+""")])
+def test_code_in_a_hint_is_printed_as_it_is(run, course_root, options, expected):
+    long = "as long as a line can be " * 4 + "long"
+    module = course_root / "tracks/missing-elements/03-softmax/module.toml"
+    module.write_text(module.read_text().replace('"Base plus row."', CODE_HINT.format(long=long)))
+    run("start", "softmax")
+
+    shown = [run("hint", "--todo", "2", *options).out for _ in range(3)][-1]
+
+    assert expected.format(long=long) in shown
+
+
 def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
     module = course_root / "tracks/missing-elements/03-softmax/module.toml"
     module.write_text(module.read_text().replace("todos = [1]", 'functions = ["glu", "swish"]'))
-    finding = replace(toy.WRONG, where="", todos=(), function="swish", next_step="Change it.")
+    finding = replace(toy.WRONG, where="", todos=(), function="swish", next_step="Fix it.")
     judge((toy.case("swish: 4 rows", Verdict.FAILED, finding=finding),))
     run("start", "softmax")
 
@@ -724,7 +817,7 @@ def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
     other, titled = run("hint", "--function", "GLU"), run("hint", "--function", "set-up")
     wrong = run("hint", "--function", "relu")
 
-    assert ('Change it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
+    assert ('Fix it. `tritonlab hint track1/softmax --function swish` (hint 1 of 3 on "Set-up") '
             "asks a question that helps.") in " ".join(graded.out.split())
     assert "Hint 1 of 3: What is missing?" in hinted.out
     assert "Hint 2 of 3: A decorator." in other.out
@@ -765,7 +858,7 @@ def test_hints_are_offered_by_a_name_of_the_exercise_and_not_of_the_tests(run, j
     module = folder / "module.toml"
     module.write_text(module.read_text().replace("todos = [1]",
                                                  'functions = ["swish", "driver"]'))
-    finding = replace(toy.WRONG, where="", todos=(), function="driver", next_step="Change it.")
+    finding = replace(toy.WRONG, where="", todos=(), function="driver", next_step="Fix it.")
     judge((toy.case("driver: 4 rows", Verdict.FAILED, finding=finding),))
     run("start", "softmax")
 
@@ -793,7 +886,7 @@ def test_the_tour_fails_when_a_step_does_not_end_as_it_must(run, tour_judge, jud
 
     assert [step["ok"] for step in data["steps"]] == [True, False, False, True, True]
     assert (data["ok"], shown.code) == (False, 3)
-    assert "This is not what had to happen: the grade fails with P01" in shown.out
+    assert "Not as expected: the grade fails with P01" in shown.out
 
 
 # ------------------------------------------------------------ python kernel.py
@@ -808,7 +901,7 @@ def test_running_an_exercise_grades_its_public_cases_and_records_nothing(run, ju
 
     out = capsys.readouterr().out
     assert ended.value.code == 0
-    assert "6 of 7 public checks passed in 0.4 s." in out
+    assert "6 of 7 public checks passed, 1 skipped, in 0.4 s." in out
     assert "Nothing is recorded." in out
     assert last_line(out) == "Then the hidden tests too: tritonlab grade"
     assert [record["event"] for record in records()] == ["started"]
@@ -836,7 +929,7 @@ def test_running_an_exercise_in_the_course_itself(home, judge, course_root, caps
         tritonlab.run_public_cases(str(file))
 
     assert ended.value.code == 1
-    assert capsys.readouterr().out.startswith("track1/softmax")
+    assert capsys.readouterr().out.split()[1].startswith("track1/softmax")
 
 
 # ------------------------------------------------------------ bad input
@@ -844,11 +937,11 @@ def test_running_an_exercise_in_the_course_itself(home, judge, course_root, caps
 
 @pytest.mark.parametrize(("words", "message"), [
     (["grade"], "There is no workspace at tritonlab-workspace. "
-                "`tritonlab start track1/copy` makes one."),
+                "`tritonlab start track1/copy` creates one."),
     (["grade", "softmax"], "There is no workspace at tritonlab-workspace. "
-                           "`tritonlab start track1/softmax` makes one."),
+                           "`tritonlab start track1/softmax` creates one."),
     (["certificate"], "There is no workspace at tritonlab-workspace. "
-                      "`tritonlab start track1/copy` makes one."),
+                      "`tritonlab start track1/copy` creates one."),
     (["start", "sofmax"], "No module is called 'sofmax'. Did you mean track1/softmax? "
                           "`tritonlab list` shows all."),
     (["grade", "sofmax"], "No module is called 'sofmax'. Did you mean track1/softmax? "
@@ -871,13 +964,13 @@ def test_an_exercise_that_was_deleted_can_be_made_anew(run):
 
     assert shown.code == 2
     assert shown.err == f"There is no file at {KERNEL}. `tritonlab start track1/softmax` " \
-                        "makes a fresh one.\n"
+                        "creates a fresh one.\n"
 
 
 @pytest.mark.parametrize("verb", ["grade", "start"])
 @pytest.mark.parametrize(("put", "says"), [
     (lambda path: path.mkdir(), "is a folder. Move it away. "),
-    (lambda path: path.symlink_to(path.name), "is a symbolic link that leads back to itself. "
+    (lambda path: path.symlink_to(path.name), "is a symbolic link that points back to itself. "
                                               "Remove the link. "),
 ], ids=["folder", "loop"])
 def test_what_lies_where_the_exercise_should_is_named_with_the_next_step(run, verb, put, says):
@@ -888,13 +981,13 @@ def test_what_lies_where_the_exercise_should_is_named_with_the_next_step(run, ve
     shown = run(verb, "softmax")
 
     assert (shown.code, shown.err) == (
-        2, f"{KERNEL} {says}`tritonlab start track1/softmax` makes a fresh one.\n")
+        2, f"{KERNEL} {says}`tritonlab start track1/softmax` creates a fresh one.\n")
 
 
 @pytest.mark.parametrize("words", [["grade"], ["start", "softmax"]], ids=" ".join)
 @pytest.mark.parametrize(("put", "kind"), [
     (lambda path: path.write_text("x"), "a file"),
-    (lambda path: path.symlink_to("nowhere"), "a link that leads to no folder"),
+    (lambda path: path.symlink_to("nowhere"), "a link that does not point to a folder"),
 ], ids=["file", "link"])
 def test_a_workspace_whose_records_are_no_folder_says_so(run, home, words, put, kind):
     put(home / ".tritonlab")
@@ -912,7 +1005,7 @@ def test_a_file_of_no_module_asks_for_one(run, home):
     shown = run("grade", "mine.py")
 
     assert (shown.code, shown.err) == (
-        2, "mine.py lies in no module's folder. Say which exercise it is with `--module ID`.\n")
+        2, "mine.py is not in the folder of a module. Name its module with `--module ID`.\n")
 
 
 @pytest.mark.parametrize("words", [["grad"], ["list", "--colour"], ["start"]])

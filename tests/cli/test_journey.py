@@ -69,7 +69,7 @@ def test_from_start_to_certificate(type_, tmp_path):
     assert untouched.returncode == 1
     assert "blanks are left: TODO 1 to" in untouched.stdout
     assert mistaken.returncode == 1
-    assert "What failed first" in mistaken.stdout
+    assert "(store-out-of-bounds)" in mistaken.stdout
     assert right.returncode == 0
     report = json.loads(right.stdout)
     assert (report["verdict"], report["evidence"], report["saved"]) == ("PASSED", "efficient", True)

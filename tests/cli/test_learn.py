@@ -380,7 +380,7 @@ def test_an_exercise_that_nobody_has_touched_is_left_alone(run):
     shown = run("reset", "--yes")
 
     assert shown.code == 0
-    assert "Nobody has touched this exercise, so nothing was changed." in shown.out
+    assert "This exercise is unmodified, so nothing was changed." in shown.out
     assert not list(BACKUPS.iterdir())
     assert [r["event"] for r in records()] == ["started"]
 
@@ -545,7 +545,7 @@ def test_what_cannot_be_reset_or_brought_back_says_what_to_type(place, toy_cours
     with pytest.raises(NoWorkspace, match=r"no backup of track1/softmax to bring back"):
         reset.undo(toy_course, place, module)
     place.kernel(module).unlink()
-    with pytest.raises(NoWorkspace, match=r"`tritonlab start track1/softmax` makes a fresh one"):
+    with pytest.raises(NoWorkspace, match=r"`tritonlab start track1/softmax` creates a fresh one"):
         reset.reset(toy_course, place, module)
 
 
@@ -693,6 +693,19 @@ def test_files_that_agree_are_named_and_missing_ones_are_empty(several, home):
     assert files[1].unified[-1] == "+# solutions: package/one.py"
 
 
+def test_the_solution_shows_kernels_before_host_code_and_the_docstring():
+    files = [f'"""{doc}"""\n\nimport torch\n\nSIZE = {size}\n\n\n\n\n\n\n\n@triton.jit\n'
+             f"def kernel(x_ptr):\n    x = {x}\n"
+             for doc, size, x in (("Task", 1, 2), ("Why", 3, 4))]
+    file = solution_diff.FileComparison("kernel.py", *(tuple(one.splitlines()) for one in files))
+
+    shown = [[file.solution[b1] for tag, _, _, b1, _ in hunk if tag != "equal"]
+             for hunk in file.hunks]
+
+    assert shown == [["    x = 4"], ["SIZE = 3"], ['"""Why"""']]
+    assert file.unified[3] == '-"""Task"""'  # as JSON it stays a diff that can be applied
+
+
 def test_solution_as_json(run):
     run("start", "softmax")
 
@@ -716,7 +729,7 @@ def test_every_attempt_is_in_the_history(run, judge):
     shown = run("status", "--history")
     data = json.loads(run("status", "softmax", "--json").out)
 
-    assert re.search(r"FAIL +2 of 5 checks +N01 +1 hint +interpreter", shown.out)
+    assert re.search(r"FAIL +2 of 5 checks +wrong-values +1 hint +interpreter", shown.out)
     assert re.search(r"PASS +fast +\d of \d checks +1 hint +NVIDIA H200", shown.out)
     assert [a["verdict"] for a in data["attempts"]] == ["FAILED", "PASSED"]
     assert data["attempts"][0] | {
@@ -744,7 +757,7 @@ def test_the_history_has_columns_and_the_time_of_day_where_it_is_known(run, judg
     assert all(re.match(r"  \d{4}-\d\d-\d\d \d\d:\d\d  (PASS|FAIL) ", line) for line in new)
     for word in ("interpreter", "hint"):
         assert len({line.index(word) for line in (old, *new)}) == 1
-    assert len({line.index("N01" if "N01" in line else "P01") for line in (old, new[-1])}) == 1
+    assert old.index("wrong-values") == new[-1].index("blanks-left")
 
 
 def test_the_history_of_one_module_leaves_others_out(run, judge):
@@ -763,7 +776,7 @@ def test_the_history_of_one_module_leaves_others_out(run, judge):
 def test_a_history_without_attempts_says_so(run):
     shown = run("status", "softmax")
 
-    assert shown.out == "Nothing was graded yet.\nNext: tritonlab start track1/softmax\n"
+    assert shown.out == "Nothing has been graded yet.\nNext: tritonlab start track1/softmax\n"
 
 
 # ------------------------------------------------------------ merging

@@ -56,6 +56,17 @@ def test_modules_come_in_the_order_of_their_folders(toy_course):
     assert [track.id for track in toy_course.tracks] == ["track1", "track2", "track3", "track4"]
 
 
+def test_warm_ups_stand_directly_before_their_module(course_root):
+    for folder in ("04-sum", "05-norm"):
+        toy.write_module(course_root, "missing-elements", folder, folder, core=False,
+                         before="track1/softmax")
+    toy.write_module(course_root, "missing-elements", "06-lost", "Lost", before="track1/nowhere")
+
+    numbers = [module.number for module in load(course_root).modules]
+
+    assert numbers == ["1.1", "1.4", "1.5", "1.3", "1.6"]
+
+
 def test_a_hint_group_is_found_by_its_todo(toy_course):
     module = toy_course.find("softmax")
 
@@ -105,12 +116,14 @@ def test_a_missing_course_is_said(tmp_path):
         course.load(Roots(tmp_path, tmp_path, tmp_path))
 
 
-def test_the_real_course_counts_19_core_modules_and_7_electives():
+def test_the_real_course_counts_19_core_modules_and_9_electives():
     real = course.load()
 
     assert [track.core_modules for track in real.tracks] == [5, 5, 4, 5]
-    assert [track.electives for track in real.tracks] == [1, 4, 1, 1]
+    assert [track.electives for track in real.tracks] == [3, 4, 1, 1]
     assert [track.starter for track in real.tracks] == ["blanks", "slow", "broken", "specification"]
+    assert all(sum(m.core is core for m in track.modules) == count for track in real.tracks
+               for core, count in ((True, track.core_modules), (False, track.electives)))
 
 
 # ------------------------------------------------------------ several courses

@@ -221,39 +221,40 @@ VIEW = {"contiguous": False}
 SEPARATIONS = {
     "dtype": ([traits((4, 8), **HALF), traits((2, 9), **HALF)],
               [traits((4, 8)), traits((2, 9)), traits((3, 3))],
-              "All 2 cases in float16 fail; the same shapes pass in float32.", HALF),
+              "All 2 cases in float16 fail; the same shapes in float32 pass.", HALF),
     "dtype, other shapes": ([traits((4, 8), **HALF), traits((2, 7), **HALF)],
                             [traits((4, 8)), traits((2, 9)), traits((3, 3))],
-                            "All 2 cases in float16 fail; all 3 others pass in float32.", HALF),
+                            "All 2 cases in float16 fail; all 3 cases in float32 pass.", HALF),
     "layout": ([traits((4, 8), **VIEW), traits((3, 5), **VIEW)], [traits((4, 8)), traits((3, 5))],
-               "All 2 cases with views that have gaps or another order of strides fail; all 2 "
-               "with contiguous inputs pass.", VIEW),
+               "All 2 cases with non-contiguous inputs fail; all 2 with contiguous inputs "
+               "pass.", VIEW),
     "empty": ([traits((0, 8)), traits((3, 0))], [traits((4, 8)), traits((3, 5))],
-              "All 2 cases without elements fail; all 2 with elements pass.", {"shape": (0, 3)}),
+              "All 2 cases with empty tensors fail; all 2 with non-empty tensors pass.",
+              {"shape": (0, 3)}),
     "tail": ([traits((65,), block=64, programs=2), traits((127,), block=64, programs=2),
               traits((5,), block=64, programs=1)],
              [traits((64,), block=64, programs=1), traits((128,), block=64, programs=2)],
-             "All 3 cases whose last block is not full fail; all 2 whose elements fill whole "
-             "blocks pass.", {"shape": (130,), "block": 64, "programs": 3}),
+             "All 3 cases whose last block is partial fail; all 2 whose last block is full "
+             "pass.", {"shape": (130,), "block": 64, "programs": 3}),
     "tail of rows": ([traits((4, 65), block=64, programs=4), traits((64, 127), block=64)],
                      [traits((1, 64), block=64, programs=1), traits((6, 128), block=64)],
-                     "All 2 cases whose rows leave a part of a block over fail; all 2 whose rows "
-                     "fill whole blocks pass.", {"shape": (64, 63), "block": 64}),
+                     "All 2 cases whose rows end in a partial block fail; all 2 whose rows fill "
+                     "whole blocks pass.", {"shape": (64, 63), "block": 64}),
     "programs": ([traits((65,), block=64, programs=2), traits((128,), block=64, programs=2)],
                  [traits((64,), block=64, programs=1), traits((5,), block=64, programs=1)],
-                 "All 2 cases that take several programs fail; all 2 that one program does pass.",
+                 "All 2 cases with several programs fail; all 2 with a single program pass.",
                  {"shape": (64,), "block": 32, "programs": 2}),
     "powers of two": ([traits((4, 127)), traits((4, 3))], [traits((4, 128)), traits((4, 1))],
-                      "All 2 cases whose last dimension is no power of two fail; all 2 whose last "
-                      "dimension is a power of two pass.", {"shape": (4, 129)}),
+                      "All 2 cases whose last dimension is not a power of two fail; all 2 whose "
+                      "last dimension is a power of two pass.", {"shape": (4, 129)}),
     "width": ([traits((2, 4096)), traits((1, 2500))], [traits((4, 1024)), traits((90, 1000))],
               "All 2 cases whose last dimension is 2,500 or more fail; all 2 where it is 1,024 or "
               "less pass.", {"shape": (4, 2600)}),
     "elements": ([traits((300,)), traits((256,))], [traits((100,)), traits((128,))],
-                 "All 2 cases whose number of elements is 256 or more fail; all 2 where it is 128 "
-                 "or less pass.", {"shape": (299,)}),
+                 "All 2 cases with 256 or more elements fail; all 2 with 128 or fewer elements "
+                 "pass.", {"shape": (299,)}),
     "rank": ([traits((4, 4)), traits((3, 2, 5))], [traits((16,)), traits((5,)), traits((31,))],
-             "All 2 cases in 2 and 3 dimensions fail; all 3 in 1 dimension pass.",
+             "All 2 cases with 2 or 3 dimensions fail; all 3 with 1 dimension pass.",
              {"shape": (4, 4)}),
 }
 
@@ -278,11 +279,12 @@ def test_that_empty_cases_pass_separates_nothing():
 
 
 @pytest.mark.parametrize(("bad", "good", "says"), [
-    ((-9.0, -1.0), (-1.0, 3.0), "All 2 cases with negative numbers only fail; all 2 with other "
-                                "numbers too pass."),
-    ((-9.0, 1.0), (1.0, 3.0), "All 2 cases with negative numbers fail; all 2 without any pass."),
-    ((0.0, 1e4), (0.0, 3.0), "All 2 cases with numbers as large as 1e+04 fail; all 2 whose numbers "
-                             "stay within 3 pass."),
+    ((-9.0, -1.0), (-1.0, 3.0), "All 2 cases with only negative values fail; all 2 with other "
+                                "values too pass."),
+    ((-9.0, 1.0), (1.0, 3.0), "All 2 cases with negative values fail; all 2 without negative "
+                              "values pass."),
+    ((0.0, 1e4), (0.0, 3.0), "All 2 cases with values as large as 1e+04 fail; all 2 with values up "
+                             "to 3 pass."),
     ((0.0, 4.0), (0.0, 3.0), ""),
 ], ids=["only negative", "negative", "large", "hardly larger"])
 def test_values_separate_where_the_form_does_not(bad, good, says):
@@ -374,7 +376,7 @@ def test_a_comparison_without_parentheses_is_named(mask, says):
     found = comparison_of_joined(text)
 
     assert (found and messages.text(found)) == (
-        says and f"`&` and `|` bind closer than comparisons do: line 3 {says}")
+        says and f"`&` and `|` bind tighter than comparisons: line 3 {says}")
 
 
 def test_it_is_what_a_wrong_mask_means_and_nothing_else():
@@ -441,8 +443,8 @@ def test_a_result_of_the_wrong_form_explains_stores_at_wrong_places():
 
 
 @pytest.mark.parametrize(("turned", "says"), [
-    (lambda t: t.mT, "The values stand in the order of the expected result's transpose."),
-    (lambda t: t.flip(-2), "The rows stand in reverse order."),
+    (lambda t: t.mT, "The values are in the order of the transposed result."),
+    (lambda t: t.flip(-2), "The rows are in reverse order."),
 ], ids=["transposed", "reversed"])
 def test_another_order_is_seen_where_terms_nearly_cancel(turned, says):
     torch.manual_seed(0)
@@ -521,16 +523,16 @@ SUITE = Suite(
     name="toy/double",
 )
 CHANGES = {
-    "factor": ("x * 2", "x * 3", "Every element is 1.5 times the expected one."),
+    "factor": ("x * 2", "x * 3", "Every element is 1.5 times the expected value."),
     "program": ("x * 2", "tl.where(tl.program_id(0) == 3, x, x * 2)",
-                "Exactly program 3's elements 192 to 255 are wrong. Each of these elements is half "
-                "the expected one."),
+                "Exactly program 3's elements, 192 to 255, are wrong. Each of these elements is "
+                "half the expected value."),
     "tail": ("x * 2", "tl.where(tl.program_id(0) == n // BLOCK, x, x * 2)",
-             "Only elements from 960 on, where the last block of 64 is not full, are wrong."),
+             "Only elements 960 and up, in the partial last block of 64, are wrong."),
     "steps": ("x * 2", "tl.where(offs % 4 == 1, x, x * 2)",
-              "Only every 4th element, beginning with element 1, is wrong."),
+              "Only every 4th element, starting with element 1, is wrong."),
     "shift": ("x_ptr + offs, mask=mask", "x_ptr + offs + 1, mask=offs + 1 < n, other=0.0",
-              "Every element holds what belongs 1 place further on."),
+              "Every element holds the value expected 1 place later."),
     "constant": ("x * 2", "x * 0 + 7", "Every element is 7."),
     "garbage": ("x * 2", "x * 2 + 0 * tl.sum(tl.where(tl.program_id(0) == n // BLOCK, tl.load("
                          "x_ptr + offs, mask=mask), 0.0), 0)", "The last 40 of 1,000"),
@@ -569,12 +571,13 @@ LAUNCH = "    double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BL
 STORE = "    tl.store(out_ptr + offs, x * 2, mask=mask)\n"
 NOT_STORED = {
     "no launch": ((LAUNCH, ""), "; the function launched no kernel.", "launch one"),
-    "another tensor": (("(x, out, x", "(x, torch.empty_like(x), x"), "; no launch gets this tensor",
-                       "another tensor in the place"),
+    "another tensor": (("(x, out, x", "(x, torch.empty_like(x), x"), "; this tensor is not an "
+                       "argument of any launch.", "is passed a different tensor"),
     "no store": ((STORE, ""), " programs stored nothing.", "there is no store"),
     "nothing passes the mask": ((STORE, STORE.replace("mask=mask", "mask=offs < 0")),
-                                " programs stored nothing.", "leaves everything out"),
-    "too few programs": (("triton.cdiv(x.numel(), 64)", "1"), "the only program stored others.",
+                                " programs stored nothing.", "is always false"),
+    "too few programs": (("triton.cdiv(x.numel(), 64)", "1"), "the only program stored other "
+                         "elements.",
                          "the grid is too small"),
 }
 
@@ -621,7 +624,7 @@ SUMS = "    tl.store(sums_ptr + rows, tl.sum(x, axis=1), mask=rows < R)\n"
 
 @pytest.mark.parametrize(("old", "new", "code", "says", "means"), [
     (OUT_MASK, "x * 2, mask=(rows <= R)[:, None] & (cols < C)[None, :])", "M02",
-     "; that is one row more than it has.", "one row behind the last"),
+     "; that is exactly one row past the end.", "exactly one row past the end"),
     (OUT_MASK, "x * 2, mask=(rows < R)[:, None] & (cols <= C)[None, :])", "M02",
      "stored 1 element past the end", "its mask is true for them"),
     (OUT_MASK, "x * 2, mask=(cols < C)[None, :])", "M02", "stored 360 elements",
@@ -660,7 +663,7 @@ def test_garbage_is_located_too(graded):
     report = graded(changed(*CHANGES["garbage"][:2]))
 
     assert report.first_failure.findings[0].code == "M06"
-    assert "where the last block of 64 is not full, differ" not in seen(report)  # no tiling known
+    assert "partial last block of 64, differ" not in seen(report)  # no tiling known
     assert "Only the last 40 of 1,000 elements differ." in seen(report)
 
 
@@ -670,8 +673,8 @@ def test_a_failure_says_what_separates_the_cases(graded):
     assert "pass." not in seen(report)  # one case that passes is too few
     more = replace(SUITE, cases=[*SUITE.cases, correctness("three blocks", rand(192))])
     again = graded(changed("x * 2", "tl.where(tl.program_id(0) == n // BLOCK, x, x * 2)"), more)
-    assert seen(again).endswith("All 4 cases whose last block is not full fail; all 2 whose "
-                                "elements fill whole blocks pass.")
+    assert seen(again).endswith("All 4 cases whose last block is partial fail; all 2 whose "
+                                "last block is full pass.")
 
 
 def test_what_separates_the_cases_is_told_of_a_case_that_it_is_about(graded):
@@ -686,8 +689,8 @@ def test_what_separates_the_cases_is_told_of_a_case_that_it_is_about(graded):
     launched = graded(text.replace("    out = ", without_empty), suite).first_failure
 
     assert (failed.name, launched.name) == ("no element", "every other of 100")
-    assert "views" not in failed.findings[0].seen
-    assert "with views" in launched.findings[0].seen
+    assert "non-contiguous" not in failed.findings[0].seen
+    assert "with non-contiguous inputs" in launched.findings[0].seen
 
 
 def alone(graded, text: str, report: grader.Report, result: grader.CaseResult) -> grader.Report:
@@ -769,17 +772,17 @@ QUOTIENT = "y = numerator * (1.0 / denominator)"
 STORED = "acc.to(c_ptr.dtype.element_ty)"
 SIBLINGS = [
     ("03-softmax", "f", QUOTIENT, "y = shifted - tl.log(denominator)", "is the logarithm of"),
-    ("03-softmax", "f", QUOTIENT, "y = x", "is that of `x`"),
-    ("04-layer-norm", "c", "var = tl.sum(centred * centred, axis=0) / n_cols",
-     "var = tl.sum(centred * centred, axis=0)", "not divided by n_cols"),
+    ("03-softmax", "f", QUOTIENT, "y = x", "equals `x`"),
+    ("04-layer-norm", "c", "var = tl.sum(centered * centered, axis=0) / n_cols",
+     "var = tl.sum(centered * centered, axis=0)", "not divided by n_cols"),
     ("04-layer-norm", "f", "weight_ptr + cols", "weight_ptr + n_cols - 1 - cols", "are wrong"),
     ("04-layer-norm", "j", "tl.store(rstd_ptr + row, rstd)",
      "tl.store(rstd_ptr + row, tl.sqrt(var + eps))", "is the reciprocal of"),
-    ("02-matrix-mul", "n", STORED, f"tl.maximum({STORED}, 0)", "Every negative number became 0"),
-    ("02-matrix-mul", "g", "c_mask = in_m", "c_mask = (offs_m <= M)", "one row more"),
+    ("02-matrix-mul", "n", STORED, f"tl.maximum({STORED}, 0)", "Every negative value became 0"),
+    ("02-matrix-mul", "g", "c_mask = in_m", "c_mask = (offs_m <= M)", "exactly one row past"),
     ("01-vector-add", "g", "total = x + y", "total = 2 * tl.maximum(x, y)", "are wrong"),
     ("01-tiling", "e", "(n_batch, triton.cdiv(m, block_m), triton.cdiv(n, block_n))",
-     "(n_batch, max(1, m // block_m), max(1, n // block_n))", "stored others"),
+     "(n_batch, max(1, m // block_m), max(1, n // block_n))", "stored other elements"),
 ]
 
 
@@ -930,17 +933,17 @@ def test_what_host_code_answers_is_no_matter_of_the_compiler(tmp_path):
 def test_what_the_grader_does_not_follow_is_not_put_down_to_triton(data, policy):
     said = codes.closer_meaning(Finding("L05", data)) or codes.MEANINGS["L05"]
 
-    assert ("whether Triton compiles it or not" in said) == policy
-    assert ("would run on no GPU either" in said) != policy
+    assert ("even if Triton compiles it" in said) == policy
+    assert ("does not run on any GPU" in said) != policy
 
 
 @pytest.mark.parametrize(("access", "code", "means"), [
-    ("tl.load(x_ptr + offs)", "M01", "of the load reach past the tensor, and the load has no mask"),
+    ("tl.load(x_ptr + offs)", "M01", "are outside the tensor, and the load has no mask"),
     ("tl.load(x_ptr + offs, mask=offs < m)", "M01", "its mask is true for them"),
     ("tl.load(x_ptr + offs, offs < m)", "M01", "its mask is true for them"),
     ("tl.store(x_ptr + offs, 1.0)", "M02", "and the store has no mask"),
     ("tl.store(x_ptr + offs, 1.0, mask=offs < m)", "M02", "its mask is true for them"),
-    ("read(x_ptr + offs)", "M01", "where no mask or a wrong one"),
+    ("read(x_ptr + offs)", "M01", "the mask is missing or wrong"),
 ], ids=["none", "by keyword", "by position", "store without", "store with", "elsewhere"])
 def test_an_access_outside_is_told_by_whether_it_has_a_mask(access, code, means):
     text = f"""import triton

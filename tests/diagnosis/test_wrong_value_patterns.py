@@ -43,44 +43,44 @@ PLACES = {
     "tail": (mask((1000,), S(997, None)), Tiling(),
              "Only the last 3 of 1,000 elements are wrong.", 500),
     "partial block": (mask((1000,), S(960, None)), FLAT,
-                      "Only elements from 960 on, where the last block of 64 is not full, "
-                      "are wrong.", 500),
+                      "Only elements 960 and up, in the partial last block of 64, are wrong.", 500),
     "head": (mask((1000,), S(0, 7)), Tiling(), "Only the first 7 of 1,000 elements are wrong.", 50),
     "middle": (mask((1000,), S(10, 20)), Tiling(), "Only elements 10 to 19 are wrong.", 50),
     "one program": (mask((1024,), S(256, 320)), EVEN,
-                    "Exactly program 4's elements 256 to 319 are wrong.", 500),
+                    "Exactly program 4's elements, 256 to 319, are wrong.", 500),
     "programs": (mask((1024,), S(256, 384)), EVEN,
                  "Exactly the elements of programs 4 to 5, 256 to 383, are wrong.", 500),
     "all but program 0": (mask((1000,), S(64, None)), FLAT,
-                          "All elements but the first 64, which are program 0's, are wrong.", 500),
+                          "All elements except the first 64, which belong to program 0, are wrong.",
+                          500),
     "all but program 3": (~mask((1024,), S(192, 256)), EVEN,
-                          "All elements but program 3's elements 192 to 255 are wrong.", 500),
+                          "All elements except program 3's, 192 to 255, are wrong.", 500),
     "last element": (mask((1000,), 999), Tiling(), "Only the last element is wrong.", 500),
     "all but the first": (mask((1000,), S(1, None)), Tiling(),
-                          "All elements but the first are wrong.", 500),
+                          "All elements except the first are wrong.", 500),
     "every 4th": (mask((1000,), S(2, None, 4)), Tiling(),
-                  "Only every 4th element, beginning with element 2, is wrong.", 3),
+                  "Only every 4th element, starting with element 2, is wrong.", 3),
     "every other": (mask((1000,), S(0, None, 2)), Tiling(),
-                    "Only every other element, beginning with the first, is wrong.", 3),
+                    "Only every other element, starting with the first, is wrong.", 3),
     "all but every 64th": (~mask((1000,), S(0, None, 64)), Tiling(),
-                           "All elements but every 64th element, beginning with the first, "
-                           "are wrong.", 3),
+                           "All elements except every 64th one, starting with the first, are "
+                           "wrong.", 3),
     "lanes": (torch.arange(1000) % 64 >= 60, FLAT,
-              "Only the elements in lanes 60 to 63 of every block of 64 are wrong.", 3),
+              "Only the elements in positions 60 to 63 of every block of 64 are wrong.", 3),
     "column tail": (mask((4, 1000), (S(None), S(997, None))), Tiling(),
                     "Only the last 3 of 1,000 columns are wrong.", (2, 998)),
     "row": (mask((8, 5), 3), Tiling(), "Only row 3 is wrong.", (3, 2)),
     "last row": (mask((8, 5), 7), Tiling(), "Only the last row is wrong.", (7, 2)),
     "rows": (mask((8, 5), 1, 4, 6), Tiling(), "Only rows 1, 4 and 6 are wrong.", (4, 2)),
     "every other row": (mask((8, 5), S(1, None, 2)), Tiling(),
-                        "Only every other row, beginning with row 1, is wrong.", (3, 2)),
+                        "Only every other row, starting with row 1, is wrong.", (3, 2)),
     "every 4th column": (mask((8, 20), (S(None), S(0, None, 4))), Tiling(),
-                         "Only every 4th column, beginning with the first, is wrong.", (3, 4)),
+                         "Only every 4th column, starting with the first, is wrong.", (3, 4)),
     "all rows but the first": (mask((8, 5), S(1, None)), Tiling(),
-                               "All rows but the first are wrong.", (3, 2)),
+                               "All rows except the first are wrong.", (3, 2)),
     "columns from the partial block": (mask((4, 200), (S(None), S(192, None))),
-                                       Tiling((64,), (4, 1, 1)), "Only columns from 192 on, where "
-                                       "the last block of 64 is not full, are wrong.", (2, 195)),
+                                       Tiling((64,), (4, 1, 1)), "Only columns 192 and up, in the "
+                                       "partial last block of 64, are wrong.", (2, 195)),
     "tile": (mask((128, 256), (S(32, 64), S(64, 128))), TILES,
              "Exactly one tile of 32 x 64, rows 32 to 63 in columns 64 to 127, is wrong.",
              (40, 70)),
@@ -91,14 +91,14 @@ PLACES = {
                               "Only the last 2 rows and the last column are wrong.", (2, 2)),
     "diagonal": (torch.eye(6, dtype=torch.bool), Tiling(), "Only the diagonal is wrong.", (2, 2)),
     "all but the diagonal": (~torch.eye(6, dtype=torch.bool), Tiling(),
-                             "Everything but the diagonal is wrong.", (2, 3)),
+                             "Everything except the diagonal is wrong.", (2, 3)),
     "upper triangle": (triangle(6, 8), Tiling(),
                        "Only the triangle above the diagonal is wrong.", (2, 5)),
     "lower triangle": (triangle(6, 6, below=True), Tiling(),
                        "Only the triangle below the diagonal is wrong.", (5, 2)),
     "flat block of a matrix": ((torch.arange(1000) >= 960).view(20, 50), FLAT,
-                               "Only elements from 960 on, where the last block of 64 is not full, "
-                               "counted row by row, are wrong.", (5, 5)),
+                               "Only elements 960 and up, in the partial last block of 64, counted "
+                               "in row-major order, are wrong.", (5, 5)),
     "matrix": (mask((4, 3, 5), 2), Tiling(), "Only matrix 2 is wrong.", (2, 1, 1)),
     "triangle of every matrix": (triangle(5, 5).expand(3, 5, 5).clone(), Tiling(),
                                  "Only the triangle above the diagonal of every matrix is wrong.",
@@ -163,45 +163,46 @@ Change = Callable[[torch.Tensor], torch.Tensor]
 LIKENESSES: dict[str, tuple[torch.Tensor, Change, str]] = {
     "NaN": (VECTOR, lambda r: r * torch.nan, "is NaN."),
     "zero": (VECTOR, torch.zeros_like, "Every element is 0."),
-    "factor": (VECTOR, lambda r: 2 * r, "Every element is 2 times the expected one."),
-    "half": (VECTOR, lambda r: r / 2, "Every element is half the expected one."),
-    "a part": (VECTOR, lambda r: r / 128, "Every element is 1/128 of the expected one."),
+    "factor": (VECTOR, lambda r: 2 * r, "Every element is 2 times the expected value."),
+    "half": (VECTOR, lambda r: r / 2, "Every element is half the expected value."),
+    "a part": (VECTOR, lambda r: r / 128, "Every element is 1/128 of the expected value."),
     "sign": (VECTOR, lambda r: -r, "Every element has the wrong sign."),
     "offset": (VECTOR, lambda r: r + 0.5, "Every element is 0.5 too large."),
     "whole offset": (WHOLE, lambda r: r - 3, "Every element is 3 too small."),
-    "whole factor": (WHOLE, lambda r: 3 * r, "Every element is 3 times the expected one."),
-    "shift": (VECTOR, lambda r: r.roll(-3), "Every element holds what belongs 3 places further "
-                                            "on."),
-    "shift back": (VECTOR, lambda r: r.roll(64), "Every element holds what belongs 64 places "
-                                                 "before it."),
+    "whole factor": (WHOLE, lambda r: 3 * r, "Every element is 3 times the expected value."),
+    "shift": (VECTOR, lambda r: r.roll(-3), "Every element holds the value expected 3 places "
+                                            "later."),
+    "shift back": (VECTOR, lambda r: r.roll(64), "Every element holds the value expected 64 places "
+                                                 "earlier."),
     "shift by rows": (MATRIX, lambda r: r.roll(-1, 0),
-                      "Every element holds what belongs 1 row further on."),
-    "shift of whole numbers": (WHOLE, lambda r: r.roll(1), "holds what belongs 1 place before it."),
-    "reverse": (VECTOR, lambda r: r.flip(0), "The elements stand in reverse order."),
+                      "Every element holds the value expected 1 row later."),
+    "shift of whole numbers": (WHOLE, lambda r: r.roll(1),
+                               "holds the value expected 1 place earlier."),
+    "reverse": (VECTOR, lambda r: r.flip(0), "The elements are in reverse order."),
     "reverse rows": (MATRIX, lambda r: r.flip(1),
-                     "The elements of each row stand in reverse order."),
-    "rows reversed": (MATRIX, lambda r: r.flip(0), "The rows stand in reverse order."),
+                     "The elements of each row are in reverse order."),
+    "rows reversed": (MATRIX, lambda r: r.flip(0), "The rows are in reverse order."),
     "transposed": (SQUARE, lambda r: r.mT,
-                   "The values stand in the order of the expected result's transpose."),
+                   "The values are in the order of the transposed result."),
     "transposed memory": (MATRIX, lambda r: r.mT.reshape(40, 25),
-                          "The values stand in the order of the expected result's transpose."),
+                          "The values are in the order of the transposed result."),
     "rows permuted": (MATRIX, lambda r: r[ROWS], "The rows hold the values of other rows: "),
-    "factor by row": (MATRIX, lambda r: r * SCALE, "Within a row all elements are wrong by the "
-                                                   "same factor, which is between 0.5 and 0.9."),
-    "offset by row": (MATRIX, lambda r: r + SCALE, "Within a row all elements are wrong by the "
-                                                   "same amount, which is between 0.5 and 0.9."),
-    "logarithm": (POSITIVE, torch.log, "Every element is the logarithm of the expected one."),
-    "exponential": (VECTOR, torch.exp, "Every element is the exponential of the expected one."),
-    "root": (POSITIVE, torch.sqrt, "Every element is the square root of the expected one."),
-    "square": (VECTOR, torch.square, "Every element is the square of the expected one."),
+    "factor by row": (MATRIX, lambda r: r * SCALE, "All elements of a row are wrong by the same "
+                                                   "factor, between 0.5 and 0.9."),
+    "offset by row": (MATRIX, lambda r: r + SCALE, "All elements of a row are wrong by the same "
+                                                   "amount, between 0.5 and 0.9."),
+    "logarithm": (POSITIVE, torch.log, "Every element is the logarithm of the expected value."),
+    "exponential": (VECTOR, torch.exp, "Every element is the exponential of the expected value."),
+    "root": (POSITIVE, torch.sqrt, "Every element is the square root of the expected value."),
+    "square": (VECTOR, torch.square, "Every element is the square of the expected value."),
     "reciprocal": (POSITIVE, torch.reciprocal,
-                   "Every element is the reciprocal of the expected one."),
+                   "Every element is the reciprocal of the expected value."),
     "reciprocal square": (POSITIVE, lambda r: r**-2,
-                          "Every element is the reciprocal of the square of the expected one."),
+                          "Every element is the reciprocal of the square of the expected value."),
     "barely": (VECTOR, lambda r: r.half(),
-               "None is off by more than one part in "),
+               "No element is off by more than one part in "),
     "elsewhere": (VECTOR, lambda r: r[torch.randperm(1000, generator=GENERATOR)],
-                  "The expected values are all there, in other places."),
+                  "All expected values are present, but in other positions."),
     "nothing": (VECTOR, lambda r: torch.randn(r.shape, generator=GENERATOR), ""),
     "nothing of a matrix": (MATRIX, lambda r: torch.randn(r.shape, generator=GENERATOR), ""),
 }
@@ -233,14 +234,14 @@ def test_elements_that_are_right_are_not_spoken_of():
 
     said = told(wrong, torch.where(wrong, 3 * VECTOR, VECTOR).float(), VECTOR)
 
-    assert said == "Each of these elements is 3 times the expected one."
+    assert said == "Each of these elements is 3 times the expected value."
 
 
 @pytest.mark.parametrize(("change", "says"), [
-    (lambda r: r.clamp(min=0), "Every negative number became 0."),
-    (lambda r: r.clamp(min=-0.5), "Every number below -0.5 became -0.5."),
-    (lambda r: r.clamp(max=0.25), "Every number above 0.25 became 0.25."),
-    (torch.abs, "Every negative number lost its sign."),
+    (lambda r: r.clamp(min=0), "Every negative value became 0."),
+    (lambda r: r.clamp(min=-0.5), "Every value below -0.5 became -0.5."),
+    (lambda r: r.clamp(max=0.25), "Every value above 0.25 became 0.25."),
+    (torch.abs, "Every negative value lost its sign."),
     (lambda r: torch.where(r < -0.5, 0.0, r), "Each of these elements is 0."),
     (lambda r: torch.where(r < -0.5, -r, r), "Each of these elements has the wrong sign."),
 ], ids=["relu", "below", "above", "magnitude", "some set to zero", "some signs"])
@@ -251,10 +252,10 @@ def test_a_clamp_is_told_from_elements_set_to_one_number(change, says):
 
 
 @pytest.mark.parametrize(("change", "says"), [
-    (lambda x, y: x, "Every element is that of `x`."),
-    (lambda x, y: y - x, "Every element is that of `y - x`."),
-    (lambda x, y: x * y, "Every element is that of `x * y`."),
-    (lambda x, y: 1.5 * (2 * x + 2 * y), "Every element is 1.5 times the expected one."),
+    (lambda x, y: x, "Every element equals `x`."),
+    (lambda x, y: y - x, "Every element equals `y - x`."),
+    (lambda x, y: x * y, "Every element equals `x * y`."),
+    (lambda x, y: 1.5 * (2 * x + 2 * y), "Every element is 1.5 times the expected value."),
     (lambda x, y: x.atan() + y, "Every element is what a sum of angles gives."),
     (lambda x, y: x + 3 * y, ""),
 ], ids=["an input", "a difference", "a product", "a factor", "the suite's own", "neither"])
@@ -276,7 +277,7 @@ def test_rounding_hides_no_likeness(dtype):
     result = (2 * VECTOR).to(dtype)
 
     assert told(torch.ones_like(VECTOR, dtype=torch.bool), result, VECTOR) == \
-        "Every element is 2 times the expected one."
+        "Every element is 2 times the expected value."
 
 
 def test_two_inputs_taken_for_one_another_are_told():

@@ -68,11 +68,11 @@ def test_a_healthy_machine_is_shown_with_versions_and_ranges(run, machine) -> No
     assert f"PASS python: {platform.python_version()}, supported is >=3.11" in shown.out
     assert f"PASS torch: {metadata.version('torch')}, supported is" in shown.out
     assert "PASS sandbox: tier 2: landlock ABI 7, seccomp, unprivileged user" in shown.out
-    assert "PASS interpreter: a right kernel passed, and one that reads past" in shown.out
+    assert "PASS interpreter: a right kernel passed, and an out-of-bounds read" in shown.out
     assert "PASS compiler: a kernel was compiled for the NVIDIA H100 SXM" in shown.out
     assert "This machine decides correct: right or wrong" in shown.out
     assert "This machine decides efficient: the bytes that a kernel moves" in shown.out
-    assert "It cannot decide fast: how fast a kernel is takes a GPU of NVIDIA's.\n" \
+    assert "It cannot decide fast: speed is measured only on an NVIDIA GPU.\n" \
            "On a machine with one, type `tritonlab grade --pending` in this workspace." in shown.out
     assert shown.out.endswith("Next: tritonlab doctor --attack\n")
 
@@ -114,7 +114,7 @@ def test_what_the_sandbox_lacks_is_named_with_its_remedy(run, machine) -> None:
 
     assert shown.code == 0
     assert "NOTE sandbox: separate processes with limits only, as root" in shown.out
-    assert "Do not grade files of strangers here." in shown.out
+    assert "Do not grade untrusted files on this machine." in shown.out
     assert "NOTE sandbox without landlock" in shown.out
     assert "Take Linux 5.13." in shown.out
 
@@ -152,7 +152,7 @@ def test_a_library_that_is_not_there_is_a_failure(machine, monkeypatch) -> None:
     (toy.report((toy.case("two blocks", grader.Verdict.FAILED, finding=toy.WRONG),)), CAUGHT,
      "interpreter", "a right kernel did not pass (Row 3"),
     (toy.report((), reason="a process was killed"), CAUGHT, "interpreter", "a process was killed"),
-    (FINE, FINE, "interpreter", "a kernel that reads past its tensor was not caught"),
+    (FINE, FINE, "interpreter", "an out-of-bounds read was not detected"),
     (toy.report((*FINE.results[:2], toy.case(GATE.name, grader.Verdict.ERROR, reason="no ptxas"))),
      CAUGHT, "compiler", "no ptxas"),
 ], ids=["a right kernel fails", "nothing is graded", "a wrong one passes", "no compiler"])
@@ -236,7 +236,7 @@ def test_a_gpu_that_cannot_be_used_comes_with_a_remedy(machine, monkeypatch, tmp
 
 @pytest.mark.parametrize(("names", "driverless", "hidden", "seen"), [
     ((), False, "0", "none was found"),
-    ((), True, "0", "no driver serves it"),
+    ((), True, "0", "but no driver for it"),
     (("NVIDIA H200",), False, "", "hidden by CUDA_VISIBLE_DEVICES"),
 ], ids=["none", "no driver", "hidden"])
 def test_why_no_gpu_is_used_is_said(machine, monkeypatch, names, driverless, hidden, seen) -> None:
@@ -248,7 +248,7 @@ def test_why_no_gpu_is_used_is_said(machine, monkeypatch, names, driverless, hid
 
     assert seen in check(found, "GPU").seen
     [left] = [level for level in found.levels if level.hindrance]
-    assert left.hindrance == "how fast a kernel is takes a GPU of NVIDIA's"
+    assert left.hindrance == "speed is measured only on an NVIDIA GPU"
 
 
 def test_the_cuda_of_torch_is_read_from_its_files() -> None:
@@ -266,8 +266,8 @@ def test_a_small_kernel_is_tried_on_the_gpu(sandbox, monkeypatch) -> None:
 @pytest.mark.parametrize(("broken", "says"), [
     ({"missing": "No driver."}, "No driver."),
     ({"stops": Finding("R03", "There is no C compiler.")}, "There is no C compiler."),
-    ({"change": lambda result, run: result * 0}, "came out wrong"),
-], ids=["no answer", "no compiler", "wrong"])
+    ({"change": lambda result, run: result * 0}, "returned wrong values"),
+], ids=["did not reply", "no compiler", "wrong"])
 def test_a_gpu_that_runs_no_kernel_is_told_why(sandbox, monkeypatch, broken, says) -> None:
     simulated.install(monkeypatch, simulated.Simulated(**broken))
 
@@ -309,8 +309,8 @@ def test_a_real_disk_that_is_full_is_noted(home, small_disk, monkeypatch) -> Non
 
 
 @pytest.mark.parametrize(("terminal", "state", "says"), [
-    ((True, True, 100, "utf-8"), "PASS", "colour, 100 columns, UTF-8"),
-    ((True, False, 100, "utf-8"), "PASS", "no colour, and words say the same"),
+    ((True, True, 100, "utf-8"), "PASS", "color, 100 columns, UTF-8"),
+    ((True, False, 100, "utf-8"), "PASS", "no color; words convey the same"),
     ((False, False, 80, "utf-8"), "PASS", "no terminal"),
     ((True, True, 100, "ascii"), "NOTE", "LANG=C.UTF-8"),
     ((True, True, 40, "utf-8"), "NOTE", "Widen it to 60 columns"),
@@ -365,7 +365,7 @@ def test_damaged_lines_of_the_journal_are_counted_and_explained(run) -> None:
 
     assert found.state is environment_checks.Status.NOTE
     assert found.seen == "1 record. Line 2 of the journal is damaged; only that record is lost."
-    assert "nothing has to be repaired" in found.remedy
+    assert "nothing has to be fixed" in found.remedy
 
 
 def test_a_journal_that_cannot_be_read_is_told(run) -> None:
@@ -377,7 +377,8 @@ def test_a_journal_that_cannot_be_read_is_told(run) -> None:
     found = recorded()["journal"]
 
     assert found.state is environment_checks.Status.NOTE
-    assert found.seen.startswith("The journal cannot be read: a folder lies where a file is needed")
+    assert found.seen.startswith(
+        "The journal cannot be read: there is a folder where a file is needed")
     assert found.remedy == "Move that folder away, then repeat the command."
 
 

@@ -171,8 +171,8 @@ def test_threads_of_several_warps_alone_may_miss_what_their_program_stored(
 
     assert result.tolist() == list(range(32))
     assert seen(reply) == ({"M09": (
-        "program 0 loaded 16 elements of `s_ptr` that it stored in line 9 itself, without a "
-        "barrier in between (first index 0); 1 more program did so")} if told else {})
+        "program 0 loaded 16 elements of `s_ptr` that it stored on line 9 itself, with no "
+        "barrier in between (first index 0); 1 more program did the same")} if told else {})
 
 
 def test_elements_that_no_kernel_stored(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_elements_that_no_kernel_stored(tmp_path: Path) -> None:
 
     assert seen(reply) == {
         "M03": "784 of 10000 elements of the result were never stored by a kernel; "
-               "the first is index (92, 16), and all behind it are missing too"}
+               "the first is index (92, 16), and so is every later one"}
 
 
 @pytest.mark.parametrize(("names", "said"), [
@@ -216,7 +216,7 @@ def test_a_fill_by_host_code_is_no_result_of_a_kernel(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("shape", "filled", "expected"), [
     ((3, 0), 8, {}),
     ((3, 0), 6, {"M03": "2 of 8 elements of the result were never stored by a kernel; "
-                        "the first is index 6, and all behind it are missing too"}),
+                        "the first is index 6, and so is every later one"}),
     ((3, 1), 8, {"M03": "8 of 8 elements of the result were never stored by a kernel; "
                         "the first is index 0"}),
 ])
@@ -341,7 +341,7 @@ def test_what_is_changed_in_place_is_the_view_and_nothing_beside_it(
 
     assert list(seen(reply)) == ["M07"] * bool(count)
     if count:
-        assert seen(reply)["M07"].startswith(f"{count} elements beside those of an input")
+        assert seen(reply)["M07"].startswith(f"{count} elements outside the view of an input")
         assert where in seen(reply)["M07"]
     else:
         assert torch.equal(result, torch.ones(3))
@@ -689,7 +689,7 @@ def test_a_constexpr_is_no_descriptor(tmp_path: Path) -> None:
     reply, _ = session.run()
 
     assert list(seen(reply)) == ["L05"]
-    assert "`extra` gets a tensor" in seen(reply)["L05"]
+    assert "`extra` is a tensor" in seen(reply)["L05"]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -1133,17 +1133,17 @@ def test_what_triton_compiles_is_accepted(body: str, before: str) -> None:
 
 REFUSED = {
     "numpy": ("y = np.exp(n)", "import numpy as np\n",
-              "calls `np.exp`, which Python runs on the host; a kernel is compiled and has only "
-              "Triton's own functions: use `tl.exp`"),
-    "torch": ("y = torch.amax(n)", "import torch\n", "only Triton's own functions: use `tl.max`"),
+              "calls `np.exp`, which is Python host code; a kernel is compiled and can call only "
+              "Triton functions: use `tl.exp`"),
+    "torch": ("y = torch.amax(n)", "import torch\n", "call only Triton functions: use `tl.max`"),
     "a module of torch": ("y = F.softmax(n)", "import torch.nn.functional as F\n",
                           "use `tl.softmax`"),
     "a function of torch": ("y = sigmoid(n)", "from torch import sigmoid\n", "use `tl.sigmoid`"),
     "math": ("y = math.tanh(n)", "import math\n",
-             "use `libdevice.tanh`, from `triton.language.extra`"),
+             "use `libdevice.tanh` from `triton.language.extra`"),
     "a type of torch": ("y = n.to(torch.float16)", "import torch\n", "use `tl.float16`"),
     "a function that Triton has not": ("y = torch.svd(n)", "import torch\n",
-                                       "a kernel is compiled and has only Triton's own functions"),
+                                       "a kernel is compiled and can call only Triton functions"),
     "a name that is nowhere": ("y = off_s + n\noffs = n", "",
                                "uses `off_s`, and `off_s` is not defined; the nearest name is "
                                "`offs`"),
@@ -1165,47 +1165,48 @@ REFUSED = {
     "a plain function": ("y = host(n)", "def host(x):\n    return x\n",
                          "calls `host`, a plain Python function"),
     "a module through Triton": ("tl.core.os.system('x')", "", "calls `tl.core.os.system`"),
-    "a private kernel of Triton": ("y = tl.standard._sum_combine(n, n)", "", "which Triton"),
-    "a private name of Triton": ("y = tl.core._unwrap_if_constexpr(n)", "", "which Triton"),
+    "a private kernel of Triton": ("y = tl.standard._sum_combine(n, n)", "", "in Triton kernels"),
+    "a private name of Triton": ("y = tl.core._unwrap_if_constexpr(n)", "", "in Triton kernels"),
     "the runtime": ("y = triton.runtime.driver", "", "uses `triton.runtime.driver`"),
-    "a name that Triton has not": ("y = tl.tanh(n)", "", "calls `tl.tanh`, which Triton"),
+    "a name that Triton has not": ("y = tl.tanh(n)", "",
+                                   "calls `tl.tanh`, which is not available in Triton"),
     "inline assembly": ("y = tl.inline_asm_elementwise('', '', [], tl.int32, True, 1)", "",
-                        "calls `tl.inline_asm_elementwise`, which puts assembly"),
+                        "calls `tl.inline_asm_elementwise`, which inserts inline assembly"),
     "a function that runs while compiling": (
         "y = half(B)", "@triton.constexpr_function\ndef half(n):\n    return n // 2\n",
         "calls `half`, a `constexpr_function`"),
     "a global number": ("y = WIDTH + n", "WIDTH = 5\n", "a global that is not a tl.constexpr"),
     "a global of two branches": ("y = ONE + n", "if n_gpus():\n    ONE = tl.constexpr(1)\nelse:\n"
-                                 "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
+                                 "    ONE = tl.constexpr(2)\n", "uses `ONE`, which is assigned"),
     "a global that may be bound anew": (
         "y = ONE + n", "ONE = tl.constexpr(1)\nif n_gpus():\n    ONE = tl.constexpr(2)\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "an import that may be bound anew": (
         "y = tl.zeros((8,), ONE)", "from triton.language import float32 as ONE\nif n_gpus():\n"
-        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
+        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which is assigned on lines"),
     "a global that a handler binds": (
         "y = ONE + n", "try:\n    ONE = tl.constexpr(1)\n    import nowhere\nexcept ImportError:\n"
-        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which lines"),
+        "    ONE = tl.constexpr(2)\n", "uses `ONE`, which is assigned on lines"),
     "a global that a loop binds": (
         "y = ONE + n", "ONE = tl.constexpr(1)\nfor ONE in (tl.constexpr(2),):\n    pass\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "a global that is unpacked": (
         "y = ONE + n", "ONE = tl.constexpr(1)\n(ONE, TWO) = map(tl.constexpr, (2, 3))\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "a global that an expression binds": (
         "y = ONE + n", "ONE = tl.constexpr(1)\nprint(ONE := tl.constexpr(2))\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "a global that a function binds": (
         "y = ONE + n", "ONE = tl.constexpr(1)\ndef host():\n    global ONE\n    ONE = 2\n",
-        "uses `ONE`, which lines"),
+        "uses `ONE`, which is assigned on lines"),
     "a helper that is replaced": (
         "y = one(n)", "@triton.jit\ndef one(x):\n    return x\n@triton.jit\ndef two(x):\n"
-        "    return 2 * x\none = two\n", "uses `one`, which lines"),
+        "    return 2 * x\none = two\n", "uses `one`, which is assigned on lines"),
     "a name of Triton that is replaced": (
         "y = maximum(n, 1)", "from triton.language import maximum\ndef maximum(a, b):\n"
-        "    return a\n", "uses `maximum`, which lines"),
+        "    return a\n", "uses `maximum`, which is assigned on lines"),
     "a clock": ("y = cuda.globaltimer()", "from triton.language.extra import cuda\n",
-                "calls `cuda.globaltimer`, which tells something of the GPU"),
+                "calls `cuda.globaltimer`, which queries the GPU"),
     "a computed global": ("y = WIDTH + n", "WIDTH = tl.constexpr(len('abc'))\n", "uses `WIDTH`"),
     "a changed block": ("y = tl.arange(0, B)\ny[0] = 1", "", "assigns to `y[0]`"),
     "a changed attribute": ("x_ptr.dtype = 1", "", "cannot assign to attributes"),
@@ -1231,14 +1232,14 @@ def test_an_unknown_decorator_on_a_kernel_is_refused() -> None:
     kept = kernels.extract(HEADER + "@wrap\n@triton.jit\ndef k(x_ptr):\n    pass\n")
 
     assert kept.findings[0].seen == (
-        "Kernel `k` is decorated with `wrap`, which the grader does not know.")
+        "Kernel `k` is decorated with `wrap`, which the grader does not support.")
     assert kept.findings[0].line == 5
 
 
 def test_a_default_that_is_computed_is_refused() -> None:
     kept = kernels.extract(HEADER + "@triton.jit\ndef k(x_ptr, n=open('f')):\n    pass\n")
 
-    assert "a kernel's defaults must be constants" in kept.findings[0].seen
+    assert "defaults of a kernel must be constants" in kept.findings[0].seen
 
 
 TWO = ADD + """
@@ -1282,7 +1283,7 @@ def test_a_kernel_that_uses_a_refused_one_is_refused_with_its_finding(tmp_path: 
     line = 1 + text.split("\n").index("    return tl.relu(x)")
     found, = map(Finding.from_json, reply["findings"])
     assert (found.code, found.line, found.seen) == (
-        "L05", line, f"Line {line} calls `tl.relu`, which Triton does not offer to kernels.")
+        "L05", line, f"Line {line} calls `tl.relu`, which is not available in Triton kernels.")
 
 
 def test_a_kernel_that_uses_one_that_is_fine_runs(tmp_path: Path) -> None:
@@ -1330,8 +1331,8 @@ def test_of_two_kernels_with_one_name_each_has_its_own_problems() -> None:
 
 
 @pytest.mark.parametrize(("body", "seen"), [
-    ("tl.relu(x)", "calls `tl.relu`, which Triton does not offer to kernels"),
-    ("x + tl.arrange(0, 8)", "calls `tl.arrange`, which Triton does not offer to kernels; the "
+    ("tl.relu(x)", "calls `tl.relu`, which is not available in Triton kernels"),
+    ("x + tl.arrange(0, 8)", "calls `tl.arrange`, which is not available in Triton kernels; the "
      "nearest name is `arange`"),
     ("tl.math.expp(x)", "the nearest name is `exp`"),
     ("x.too(tl.float32)", "calls `x.too`, which a kernel cannot use; the nearest name is `to`"),
@@ -1520,7 +1521,7 @@ def test_a_kernel_that_waits_for_ever_is_a_finding_and_the_process_stays(
 
     (finding,) = first.findings
     assert (finding.code, finding.line) == ("R02", 14)
-    assert "waits for ever" in finding.seen
+    assert "waits forever" in finding.seen
     assert (first.results, len(first.facts)) == ((), 1)
     assert again.findings == first.findings
 

@@ -172,7 +172,7 @@ def test_a_changed_input_is_m07(known):
     [finding] = run_checked(replay, recorded())
 
     assert (finding.code, finding.seen) == (
-        "M07", "On the GPU input 2 holds other values after the call than before.")
+        "M07", "On the GPU, the call modified input 2.")
 
 
 def in_place() -> Recording:

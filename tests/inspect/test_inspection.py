@@ -157,7 +157,7 @@ def test_advice_names_each_defect_with_its_line_and_the_next_command_edits(inspe
 
     line = inspecting.line_of(inspecting.COLUMN_MAJOR, "tl.store(")
     assert f"uncoalesced store, line {line}" in shown.out
-    assert "Let neighbouring lanes take neighbouring elements" in shown.out
+    assert "Make the access coalesced" in shown.out
     assert shown.code == 0
     assert last_line(shown.out).endswith("tritonlab inspect track1/softmax --target h200")
 
@@ -170,7 +170,7 @@ def test_a_hint_is_told_from_a_defect_and_comes_last(inspect, column_major):
     shown = inspect(found, "--plain")
 
     assert "\nhint: scalar access\nSeen: tl.dot is slow." in shown.out
-    assert "A hint says what could be better; as things are, it may cost nothing." in shown.out
+    assert "A hint names a possible improvement; it may not cost time as things are." in shown.out
     assert shown.out.index("uncoalesced store") < shown.out.index("scalar access")
 
 
@@ -205,7 +205,7 @@ def test_launches_that_are_alike_share_a_column_and_too_many_are_counted(inspect
 def test_that_no_defect_was_found_is_no_promise(inspect, softmax):
     said = " ".join(inspect(softmax).out.split())
 
-    assert "No known defect was found. That a kernel is fast" in said
+    assert "No known defect was found. Compiled code" in said
 
 
 def test_the_roofline_says_on_which_side_of_the_ridge_a_launch_is(inspect, softmax, matmul):
@@ -306,7 +306,7 @@ def test_a_grader_that_breaks_is_not_the_kernels_fault(inspect):
     wrong = inspect(ValueError("a mistake of ours"))
 
     assert (lost.code, wrong.code) == (3, 3)
-    assert "`tritonlab doctor` looks for the cause." in lost.err
+    assert "Run `tritonlab doctor` to find the cause." in lost.err
     assert "tritonlab itself failed (ValueError); your work is untouched." in wrong.err
 
 
@@ -416,7 +416,7 @@ def test_the_page_says_what_the_terminal_says(page, column_major):
     assert "134 MB" in words
     assert "12.5 %" in words
     assert "predicted for an NVIDIA H100 SXM from compiled code, not measured" in words
-    assert "Let neighbouring lanes take neighbouring elements" in words
+    assert "Make the access coalesced" in words
     assert "ld.global" in words
 
 
@@ -463,7 +463,7 @@ def test_a_page_never_takes_the_place_of_something_else(inspect, softmax):
     shown = inspect(softmax, "--html", "kernel.py")
 
     assert (shown.code, shown.out, Path("kernel.py").read_text()) == (2, "", "my work")
-    assert "is no page, so it is left alone" in shown.err
+    assert "is not a page, so it is left alone" in shown.err
 
 
 def test_a_page_of_a_kernel_that_does_not_compile_says_so(page, softmax):
@@ -540,7 +540,7 @@ def test_what_does_not_compile_is_a_finding_with_its_line(sandbox, tmp_path):
     finding, = found.findings
     assert (finding.code, found.exit_code) == ("L05", 1)
     assert finding.line == inspecting.line_of(found.text, "tl.arange(")
-    assert finding.means.startswith("A block has a power of two of elements")
+    assert finding.means.startswith("The number of elements of a block must be a power of two")
 
 
 def test_a_file_with_blanks_is_not_run(sandbox, tmp_path):

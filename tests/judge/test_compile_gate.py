@@ -67,8 +67,8 @@ INTERPRETS_ONLY = {
         x = tl.load(x_ptr + offs, mask=mask)
         few = triton.cdiv(n, 64)
         tl.store(out_ptr + offs, x * 2 + 0 * few, mask=mask)
-        """, "few = triton.cdiv(n, 64)", "`triton.cdiv` is for host code; in a kernel it is "
-                                         "`tl.cdiv`"),
+        """, "few = triton.cdiv(n, 64)", "`triton.cdiv` is for host code; use `tl.cdiv` in "
+                                         "a kernel"),
     "a condition that is a block, which only MLIR refuses": ("""
         x = tl.load(x_ptr + offs, mask=mask)
         left = tl.full((1,), 2, tl.int32)
@@ -207,7 +207,7 @@ def test_code_that_the_assembler_refuses_is_told_at_the_line_it_comes_from(grade
     (finding,) = gate(graded(again)).findings
 
     said, code, caret = finding.seen.split("\n")
-    assert "the assembler refuses" in said and said.count("evict_first") == 1
+    assert "the assembler rejects" in said and said.count("evict_first") == 1
     assert (code[:12], caret) == ("y = tl.load(", "^")
     assert again.splitlines()[finding.line - 1].strip() == code
     assert gate(graded(text)).verdict is Verdict.PASSED
@@ -325,8 +325,8 @@ def test_what_does_not_fit_the_shared_memory_fails_with_its_numbers(graded):
 
 
 @pytest.mark.parametrize(("option", "says"), [
-    ("num_warps=64", "`num_warps` asks for 2,048 threads a program, and CUDA takes 1,024"),
-    ("num_ctas=32", "`num_ctas` asks for clusters of 32 thread blocks, and CUDA takes 16"),
+    ("num_warps=64", "`num_warps` requests 2,048 threads per program, and CUDA allows"),
+    ("num_ctas=32", "`num_ctas` requests clusters of 32 thread blocks, and CUDA allows at most 16"),
     ("num_warps=32", ""), ("num_ctas=16", "")])
 def test_more_threads_or_blocks_than_cuda_launches_together_fail_by_their_option(
         graded, option, says):
@@ -577,7 +577,7 @@ def test_a_kernel_that_takes_too_long_to_compile_fails_and_the_next_grade_is_as_
 
     (finding,) = gate(report).findings
     assert finding.code == "R02"
-    assert "did not end within 2 s, the limit for the launches of one call." in finding.seen
+    assert "did not finish within 2 s, the limit for the launches of one call." in finding.seen
     assert "unrolled" in finding.means
     assert forked.count("compiler") == 1  # the other three are not tried
     monkeypatch.undo()
@@ -637,7 +637,7 @@ def test_a_library_function_that_a_type_does_not_have_is_told_as_such(graded):
     finding = report.first_failure.findings[0]
     assert finding.code == "L05"
     assert finding.seen.startswith("Triton does not compile `double_kernel` for the")
-    assert "the function that is called here has no version for float16" in finding.seen
+    assert "the function called here is not implemented for float16" in finding.seen
     assert "libdevice.tanh" in finding.seen
 
 
@@ -657,12 +657,12 @@ def test_a_module_that_the_file_does_not_import_is_not_there(graded, imports, wo
     assert (found == []) is works
     if not works:
         assert found[0].code == "L05" and found[0].line == 12
-        assert "nothing imports the module `triton.language.extra.libdevice`" in found[0].seen
+        assert "the module `triton.language.extra.libdevice` is never imported" in found[0].seen
 
 
 @pytest.mark.parametrize(("whole", "awaited", "says"), [
-    (True, 3, "No. Seen in the case 'one' and 1 other."),
-    (False, 1, "No. Seen in the case 'one'.")])
+    (True, 3, "No. Observed in the case 'one' and 1 other."),
+    (False, 1, "No. Observed in the case 'one'.")])
 def test_what_does_not_compile_is_told_of_all_cases_or_of_the_first_alone(whole, awaited, says):
     waited = []
 
@@ -711,7 +711,7 @@ def test_a_kernel_whose_variants_take_too_much_cpu_time_together_is_given_up(
     assert not first.findings + same.findings + other.findings  # what is compiled stays so
     assert [finding.code for finding in second.findings] == ["R02"] * given_up
     if given_up:
-        assert "Compiling `block_kernel` was given up after " in second.findings[0].seen
+        assert "Compiling `block_kernel` was stopped after " in second.findings[0].seen
         assert "s of CPU time: one variant (with BLOCK=64, MODE=0) took" in second.findings[0].seen
         assert (second.findings[0].line, "num_warps" in second.findings[0].means) == (7, True)
 

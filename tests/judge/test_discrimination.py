@@ -239,8 +239,8 @@ def test_an_amplitude_that_is_no_bound_is_a_fault_of_the_suite():
 
 def test_suites_without_cases_or_peers_are_faulty():
     assert "no case compares values" in faults_of(toy())
-    assert "names no `peer`" in faults_of(toy(*GOOD, peer=None))
-    assert "names no `reversed_peer`" in faults_of(toy(*GOOD, reversed_peer=None))
+    assert "has no `peer`" in faults_of(toy(*GOOD, peer=None))
+    assert "but no `reversed_peer`" in faults_of(toy(*GOOD, reversed_peer=None))
     assert "the suite asks for [torch.float32]" in faults_of(toy(*GOOD, peer=lambda x: x.double()))
 
 

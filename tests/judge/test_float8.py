@@ -81,7 +81,7 @@ def test_float8_is_drawn_recorded_and_judged_in_the_dtype_that_was_asked_for(gra
 @pytest.mark.parametrize(("old", "new", "code", "words"), [
     ("acc = tl.dot(a, b, acc, max_num_imprecise_acc=DEPTH)",
      "acc = (acc + tl.dot(a, b).to(tl.float16)).to(tl.float16).to(tl.float32)", "N04",
-     "Where all factors are 1, -1 or 0, so that the same sums take few bits, they are right."),
+     "With factors of only 1, -1 and 0, whose sums need few bits, the result is right."),
     ("acc.to(out_ptr", "(2 * acc).to(out_ptr", "N01", ""),
     ("dtype=out_dtype", "dtype=torch.float16", "S01", "is float16, expected float32"),
 ])

@@ -107,7 +107,7 @@ def test_a_slow_kernel_fails_by_the_clock(gpu, on_gpu):
     assert (report.verdict, report.evidence) == (Verdict.FAILED, "")
     assert (slow.verdict, slow.findings[0].code) == (Verdict.FAILED, "T07")
     assert slow.findings[0].seen.startswith("1.93 TB/s, 45 % of this GPU's copy speed, 70 % is "
-                                            "asked for")
+                                            "required")
 
 
 def test_a_time_that_stays_noisy_decides_nothing(gpu, on_gpu):
@@ -137,7 +137,7 @@ def test_a_time_that_cannot_be_fails(gpu, on_gpu, monkeypatch):
     found = result(on_gpu(), TIMED.name).findings[0]
 
     assert found.code == "T08"
-    assert "the work was not done while the clock ran" in found.seen
+    assert "the work was not done during the measurement" in found.seen
 
 
 def test_a_result_that_only_the_gpu_gets_wrong_is_said_to_be_so(gpu, on_gpu):
@@ -150,13 +150,14 @@ def test_a_result_that_only_the_gpu_gets_wrong_is_said_to_be_so(gpu, on_gpu):
 
     same = report.results[-2]
     assert (report.verdict, same.verdict) == (Verdict.FAILED, Verdict.FAILED)
-    assert "Seen on the NVIDIA H200 in the case 'a thousand'. It passes on the processor." in \
+    assert "Observed on the NVIDIA H200 in the case 'a thousand'. It passes on the CPU." in \
         same.findings[0].seen
-    assert same.findings[0].means.startswith("The processor runs programs in turn")
+    assert same.findings[0].means.startswith("The CPU runs programs one after another")
     assert same.replay == f"--case 'a thousand' --seed {report.seed}"
     assert same.facts["right"].startswith(f"{VALUES - 1} of {VALUES} cases")
     assert [r.verdict for r in report.on_gpu if r.name == "a thousand"] == [Verdict.FAILED]
-    assert result(report, TIMED.name).reason.endswith("not timed: right values come first")
+    assert result(report, TIMED.name).reason.endswith(
+        "not timed: a case with wrong values comes first")
     [(name, why)] = differences(report.results, report.on_gpu)
     assert name == "a thousand"
     assert why.startswith("right on the processor, N01 on the GPU")
@@ -172,12 +173,12 @@ def test_a_gpu_s_results_may_lean_together_and_a_processor_s_may_not(gpu, on_gpu
 
     leaning = [finding.seen for one in report.results for finding in one.findings]
     assert report.verdict is (Verdict.FAILED if leans_here else Verdict.PASSED), leaning
-    assert all("leans away from the exact one" in seen for seen in leaning)
+    assert all("is biased by more than rounding explains" in seen for seen in leaning)
 
 
 @pytest.mark.parametrize(("wrong", "code", "says"), [
-    (lambda run: run % 2 == 0, "M06", "garbage in memory that nobody wrote"),
-    (lambda run: run == 1, "M09", "the order in which programs happen to run"),
+    (lambda run: run % 2 == 0, "M06", "they depend on uninitialized memory"),
+    (lambda run: run == 1, "M09", "the order in which programs run"),
 ], ids=["follows the garbage", "follows nothing"])
 def test_runs_that_differ_name_what_they_depend_on(gpu, on_gpu, wrong, code, says):
     gpu(change=lambda result, run: result + 1 if wrong(run) else result)
@@ -245,7 +246,7 @@ def test_the_results_of_timed_runs_are_judged(gpu, on_gpu):
     found = result(on_gpu(), TIMED.name).findings[0]
 
     assert found.code == "N01"
-    assert found.seen.endswith("Seen in a run that was timed.")
+    assert found.seen.endswith("Observed in a timed run.")
 
 
 @pytest.mark.parametrize("right", [True, False])

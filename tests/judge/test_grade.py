@@ -202,7 +202,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("BLOCK=64", "BLOCK=63"), "L05", "power of 2"),
     (("x * 2", "x * undefined"), "L05", "undefined"),
     (("x * 2", "x @ 2"), "L05", ""),
-    (("BLOCK=64)", "BLOK=64)"), "L05", "nearest is `BLOCK`"),
+    (("BLOCK=64)", "BLOK=64)"), "L05", "Did you mean `BLOCK`"),
     (("torch.empty_like(x)", "torch.empty_like(x, dtype=torch.float64)"), "S01", "float64"),
     (("return out", "return out.numpy()"), "X01", "numpy"),
     (("return out", "return x * 2"), "X01", "mul"),
@@ -212,7 +212,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("return out", "x.mul_(1)\n    return out"), "M07", "x"),
     (("](x, out, x", "](out, x, x"), "M07", "Input `x` was modified: line 20 passes it as"),
     (("x.numel(), BLOCK=64", "BLOCK=64"), "R01", "2 arguments by position and 1 by name, the ker"),
-    (("torch.empty_like(x)", "torch.empty(x.shape)"), "S01", "`torch.empty` is given no device"),
+    (("torch.empty_like(x)", "torch.empty(x.shape)"), "S01", "`torch.empty` has no device"),
     (("return out", "raise RuntimeError('no')"), "R01", "RuntimeError: no"),
     (("return out", "return undefined"), "R01", "NameError"),
     (("double_kernel[(", "for _ in range(65):\n            double_kernel[("), "T03", "65"),
@@ -326,7 +326,7 @@ def test_a_grade_that_has_taken_its_time_is_inconclusive(graded, monkeypatch):
 
     assert {r.skipped for r in early.results} == {Skip.TIME}
     assert (early.verdict, early.exit_code, early.evidence) == (Verdict.INCONCLUSIVE, 1, "")
-    assert "had taken its 0 s" in early.results[0].reason
+    assert "had reached its limit of 0 s" in early.results[0].reason
     assert whole.verdict is Verdict.PASSED
 
 
@@ -355,7 +355,7 @@ def test_a_case_that_ran_out_of_time_never_counts_as_a_pass(graded, monkeypatch)
 
     assert report.results[0].verdict is Verdict.PASSED
     assert report.verdict is Verdict.INCONCLUSIVE
-    assert all("had taken its" in r.reason for r in report.results if r.skipped is Skip.TIME)
+    assert all("reached its limit" in r.reason for r in report.results if r.skipped is Skip.TIME)
     assert Skip.ENDED not in {r.skipped for r in report.results}
 
 
@@ -407,8 +407,8 @@ def test_more_programs_than_can_be_run_are_refused(graded):
 
 
 @pytest.mark.parametrize(("grid", "axis", "says"), [
-    ("(n,)", 0, ""), ("(1, n)", 1, "70,000 programs along axis 1; CUDA takes 0 to 65,535"),
-    ("(1, 1, n)", 2, "70,000 programs along axis 2; CUDA takes 0 to 65,535"),
+    ("(n,)", 0, ""), ("(1, n)", 1, "70,000 programs along axis 1; CUDA allows 0 to 65,535"),
+    ("(1, 1, n)", 2, "70,000 programs along axis 2; CUDA allows 0 to 65,535"),
     ("(n - 69_999 - 2,)", 0, "-1 programs along axis 0")])
 def test_a_grid_beyond_the_limits_of_cuda_is_refused_at_a_size_that_is_not_run(
         graded, grid, axis, says):
@@ -427,7 +427,7 @@ def test_cuda_habits_get_a_hint(graded):
     report = graded(RIGHT.replace("torch.empty_like(x)", "torch.empty_like(x, device='cuda')"),
                     effort="first")
 
-    assert (first(report).code, "their device says so" in first(report).seen) == (
+    assert (first(report).code, "This grade runs with CPU tensors" in first(report).seen) == (
         "R01", True)
 
 
@@ -447,14 +447,15 @@ def test_undefined_lanes_are_told_from_wrong_values(graded):
 
 
 @pytest.mark.parametrize(("change", "code", "says"), [
-    (("    out = torch.empty_like(x)", "    while True: pass\n    out = x"), "R02", "did not end"),
-    (("    offs =", "    while n > 0:\n        n = n + 0\n    offs ="), "R02", "did not end"),
+    (("    out = torch.empty_like(x)", "    while True: pass\n    out = x"), "R02",
+     "did not finish"),
+    (("    offs =", "    while n > 0:\n        n = n + 0\n    offs ="), "R02", "did not finish"),
     (("    out = torch.empty_like(x)", "    import ctypes; ctypes.string_at(0)\n    out = x"),
      "R03", "SIGSEGV"),
     (("    out = torch.empty_like(x)", "    import os; os._exit(0)\n    out = x"), "R03",
      "status 0"),
     (("import torch\n", "import torch, os\nos._exit(0)\n"), "R03", "status 0"),
-    (("import torch\n", "import torch\nwhile True: pass\n"), "R02", "did not end"),
+    (("import torch\n", "import torch\nwhile True: pass\n"), "R02", "did not finish"),
     (("torch.empty_like(x)", "torch.empty(100 << 30, dtype=torch.uint8)"), "R04", "memory"),
     (("    out = torch.empty_like(x)", "    hog = [bytearray(1 << 28) for _ in range(400)]\n"
       "    out = x"), "R04", "emory"),
@@ -486,16 +487,16 @@ def test_a_run_that_holds_much_memory_when_its_time_is_up_is_out_of_memory(grade
                  for line in ("hog = b'x' * (1 << 28)", "hog = None"))
 
     assert (hog.code, slow.code) == ("R04", "R02")
-    assert "The function held 0.3 GB of memory after 2 s" in hog.seen and "2.1 GB" in hog.seen
+    assert "The function used 0.3 GB of memory after 2 s" in hog.seen and "2.1 GB" in hog.seen
 
 
 @pytest.mark.parametrize(("change", "code", "says"), [
     (("    out = ", "    import threading; threading.Thread(target=print).start()\n    out = "),
-     "R01", "Threads and further processes are forbidden"),
+     "R01", "Host code must not start threads or processes"),
     (("import torch\n", "import helper\nimport torch\n"), "P02",
-     "Only the files of the exercise are graded: where `helper` is a file of yours"),
+     "Only the files of the exercise are graded: if `helper` is your own file"),
     (("import torch\n", "import torch\nHOG = bytearray(1 << 36)\n"), "R04",
-     "may take 2.1 GB of memory"),
+     "may use 2.1 GB of memory"),
 ], ids=["a thread", "a file beside it", "memory at import"])
 def test_what_a_grade_withholds_is_named_as_the_cause(graded, change, code, says):
     found = first(graded(RIGHT.replace(*change), effort="first"))
@@ -551,7 +552,7 @@ def test_a_submission_that_hangs_in_every_case_is_given_up(graded, monkeypatch):
     lost = [r for r in report.results if r.verdict is Verdict.FAILED]
     assert len(lost) == 3  # of 2 s each, by the clock of the test
     assert [r.findings[0].seen for r in lost[:2]] == [
-        "The function did not end within 3 s.", "The function did not end within 1 s."]
+        "The function did not finish within 3 s.", "The function did not finish within 1 s."]
     assert "which took" in report.results[-2].reason
 
 

@@ -92,20 +92,19 @@ def test_a_good_kernel_is_expected_to_pass_which_is_no_pass(judged):
     assert result.verdict is Verdict.SKIPPED
     assert result.reason.startswith(
         "expected to pass on a GPU; predicted for the NVIDIA H100 SXM, not measured: ")
-    assert "bound by memory" in result.reason and "where 80 % is asked for" in result.reason
+    assert "bound by memory" in result.reason and "where 80 % is required" in result.reason
     assert result.facts["memory traffic"] == "1.00x of the minimum"
 
 
 def test_a_case_that_asks_for_no_speed_names_no_share(judged):
     result = judged(WIDE, performance("a million floats", rand(1 << 20), pass_at=1e-9))
 
-    assert result.reason == ("a GPU is needed: this case asks for right values at this size, and "
-                             "for no speed")
+    assert result.reason == "a GPU is needed: this case checks values at this size, not speed"
 
 
 @pytest.mark.parametrize(("low", "high", "says"), [
     (100, 100, "1.00x of the minimum"), (40, 120, "0.40 to 1.20x of the minimum"),
-    (55, 55, "0.55x of the minimum, by a sample that does not show all of it"),
+    (55, 55, "0.55x of the minimum, by an incomplete sample"),
 ])
 def test_less_than_the_minimum_is_no_figure_to_rely_on(low, high, says):
     assert traffic(low, high, 100) == says
@@ -116,7 +115,7 @@ def test_what_leaves_work_out_is_not_expected_to_pass(judged):
 
     assert half.verdict is Verdict.SKIPPED
     assert half.reason.startswith("a GPU is needed; predicted")
-    assert half.reason.endswith("but only 0.50 times the bytes that the job needs were seen")
+    assert half.reason.endswith("but only 0.50x of the required bytes were observed")
 
 
 def test_a_kernel_that_failed_is_not_expected_to_pass(tmp_path, sandbox):
@@ -143,7 +142,7 @@ def test_a_bound_proves_that_three_passes_over_memory_are_too_slow(judged):
     result = judged(thrice)
 
     assert (result.verdict, result.findings[0].code) == (Verdict.FAILED, "T01")
-    assert "copies, and 80 % is asked for" in result.findings[0].seen
+    assert "copies; 80 % is required" in result.findings[0].seen
     assert result.facts["memory traffic"].endswith("3.00x of the minimum")
 
 
@@ -240,8 +239,8 @@ def test_arithmetic_that_the_job_needs_fails_nobody_and_slow_units_do(
     assert result.verdict is verdict
     if verdict is Verdict.FAILED:
         assert result.findings[0].code == "T01"
-        assert "compute 137,438,953,472 operations of tl.dot" in result.findings[0].seen
-        assert "multiplies matrices, and 60 % is asked for" in result.findings[0].seen
+        assert "compute 137,438,953,472 FLOP with tl.dot" in result.findings[0].seen
+        assert "multiplies matrices; 60 % is required" in result.findings[0].seen
 
 
 def test_a_product_is_measured_by_products_and_not_by_copies(judged):
@@ -252,7 +251,7 @@ def test_a_product_is_measured_by_products_and_not_by_copies(judged):
     assert low.verdict is high.verdict is Verdict.SKIPPED
     assert low.reason.startswith("expected to pass on a GPU; predicted for the NVIDIA H100 SXM")
     assert " TFLOP/s, about " in low.reason
-    assert low.reason.endswith(" % of matmul speed where 20 % is asked for")
+    assert low.reason.endswith(" % of matmul speed where 20 % is required")
     assert high.reason.startswith("a GPU is needed; ")
 
 
@@ -316,7 +315,7 @@ STORE = Traffic(4, "store", "out_ptr", 1024, 4096, 128, 128, 128)
 STATISTIC = Traffic(5, "store", "rstd_ptr", 1, 4, 1, 1, 1)
 
 
-NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8 192 floats, counted")
+NO_SHUFFLES = asked_by("optimization/02-pipelining", "row_sum: 64 x 8192 floats, counted")
 ROLES = asked_by("optimization/04-warp-specialization",
                  "matmul_ws: 256 x 256 times 256 x 256, specialized, for an H100")
 FP8 = asked_by("optimization/09-fp8-matmul",
@@ -335,12 +334,12 @@ FP8 = asked_by("optimization/09-fp8-matmul",
     (Limits(vector=128), binary(accesses=(Access(3, "bulk copy", 0, 1), Access(4, "store", 32, 1))),
      "T06", "32 bits, at least 128"),
     (Limits(vector=128), binary(accesses=()), "T06", "0 bits, at least 128"),
-    (Limits(spills=0), binary(), "", "0 bytes a thread, limit 0"),
-    (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes a thread, limit 0"),
-    (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes a thread, limit 64"),
-    (Limits(shared=99_328), binary(shared=99_328), "", "99,328 bytes a program, limit 99,328"),
+    (Limits(spills=0), binary(), "", "0 bytes per thread, limit 0"),
+    (Limits(spills=0), binary(spill_bytes=64), "T04", "64 bytes per thread, limit 0"),
+    (Limits(spills=64), binary(spill_bytes=64), "", "64 bytes per thread, limit 64"),
+    (Limits(shared=99_328), binary(shared=99_328), "", "99,328 bytes per program, limit 99,328"),
     (Limits(shared=99_328), binary(shared=131_072), "T05",
-     "131,072 bytes a program, limit 99,328"),
+     "131,072 bytes per program, limit 99,328"),
     (Limits(stages=2), binary(dot=True, stages=3, shared=49_152), "",
      "3 in 49,152 bytes of shared memory, at least 2"),
     (Limits(stages=2), binary(dot=True), "T06", "0 in 0 bytes of shared memory, at least 2"),
@@ -361,10 +360,10 @@ FP8 = asked_by("optimization/09-fp8-matmul",
     (Limits(bulk=True), binary(accesses=(Access(3, "async copy", 128, 4),)), "T06", "in pieces"),
     (Limits(bulk=True), binary(accesses=(Access(9, "load", 32, 4),)), "T06", "in pieces"),
     (ROLES, binary(warps=12, options={"num_warps": 4}), "",
-     "12, 4 asked for by num_warps"),
-    (ROLES, binary(warps=12), "", "12, 4 asked for by num_warps"),
+     "12, num_warps=4"),
+    (ROLES, binary(warps=12), "", "12, num_warps=4"),
     (ROLES, binary(warps=8, options={"num_warps": 8}), "T06",
-     "8, 8 asked for by num_warps"),
+     "8, num_warps=8"),
 ])
 def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact):
     facts, findings = code_limits(limits, [launch(LOAD, STORE, STATISTIC)], [made])
@@ -375,17 +374,17 @@ def test_limits_on_code_are_told_beside_what_was_found(limits, made, code, fact)
 
 @pytest.mark.parametrize(("made", "codes", "facts"), [
     (binary(dot=True, factors=("fp8",), imprecise_sums=512), [],
-     ["fp8, fp8 asked for", "512, limit 512"]),
-    (binary(dot=True, factors=("fp8",)), [], ["fp8, fp8 asked for", "0, limit 512"]),
+     ["fp8, expected fp8", "512, limit 512"]),
+    (binary(dot=True, factors=("fp8",)), [], ["fp8, expected fp8", "0, limit 512"]),
     (binary(dot=True, factors=("fp8",), imprecise_sums=1024), ["N04"],
-     ["fp8, fp8 asked for", "1,024, limit 512"]),
+     ["fp8, expected fp8", "1,024, limit 512"]),
     (binary(dot=True, factors=("fp8",), imprecise_sums=ALL_SUMS), ["N04"],
-     ["fp8, fp8 asked for", "all, limit 512"]),
-    (binary(dot=True, factors=("fp16",)), ["T06"], ["fp16, fp8 asked for", "0, limit 512"]),
+     ["fp8, expected fp8", "all, limit 512"]),
+    (binary(dot=True, factors=("fp16",)), ["T06"], ["fp16, expected fp8", "0, limit 512"]),
     (binary(dot=True, factors=("fp16", "fp8")), ["T06"],
-     ["fp16 and fp8, fp8 asked for", "0, limit 512"]),
-    (binary(dot=True), ["T06"], ["none on tensor cores, fp8 asked for", "0, limit 512"]),
-    (binary(), ["T06"], ["none on tensor cores, fp8 asked for"]),
+     ["fp16 and fp8, expected fp8", "0, limit 512"]),
+    (binary(dot=True), ["T06"], ["none on tensor cores, expected fp8", "0, limit 512"]),
+    (binary(), ["T06"], ["none on tensor cores, expected fp8"]),
 ])
 def test_a_product_of_float8_is_judged_by_its_suite(made, codes, facts):
     figures, findings = code_limits(FP8, [launch(LOAD)], [made])
@@ -395,9 +394,9 @@ def test_a_product_of_float8_is_judged_by_its_suite(made, codes, facts):
 
 
 @pytest.mark.parametrize(("target", "capability", "ends"), [
-    ("t4", 75, ["Triton loads nothing ahead on the NVIDIA T4.",
-                "Triton knows none of the NVIDIA T4."]),
-    ("a100", 80, ["where at least 2 are asked for.", "does not use tensor cores."]),
+    ("t4", 75, ["Triton does not prefetch on the NVIDIA T4.",
+                "Triton does not support those of the NVIDIA T4."]),
+    ("a100", 80, ["at least 2 are required.", "does not use tensor cores."]),
 ])
 def test_what_triton_lacks_for_a_gpu_is_said(target, capability, ends):
     made = binary(dot=True, target=target, capability=capability)
@@ -422,9 +421,9 @@ def test_a_launch_that_moves_next_to_nothing_needs_no_pipeline():
 
 
 @pytest.mark.parametrize(("bits", "bytes_", "why"), [
-    (64, 1024, ": 256 elements of 4 bytes, shared by 128 threads, are 8 bytes each."),
-    (32, 1024, " do."),
-    (64, 4096, " do."),
+    (64, 1024, ": 256 elements of 4 bytes, split among 128 threads, are 8 bytes each."),
+    (32, 1024, " are required."),
+    (64, 4096, " are required."),
 ], ids=["its whole share", "less than its share", "of a larger block"])
 def test_a_narrow_access_is_explained_by_the_share_of_a_thread_where_that_is_why(
         bits, bytes_, why):
@@ -436,8 +435,8 @@ def test_a_narrow_access_is_explained_by_the_share_of_a_thread_where_that_is_why
     assert finding.seen.endswith(why)
 
 
-@pytest.mark.parametrize(("limit", "allowed"), [(1.0, "2.00 times as many. "),
-                                                (1.5, "many, and 1.50 times are allowed. ")])
+@pytest.mark.parametrize(("limit", "allowed"), [(1.0, "2.00x the required 48. "),
+                                                (1.5, "48; the limit is 1.50x. ")])
 def test_too_many_bytes_are_told_with_the_limit_and_the_line_that_moves_most(limit, allowed):
     moved = replace(launch(Traffic(3, "load", "x_ptr", 16, 64, 2, 2, 2),
                            Traffic(4, "store", "y_ptr", 8, 32, 1, 1, 1)),
@@ -446,7 +445,7 @@ def test_too_many_bytes_are_told_with_the_limit_and_the_line_that_moves_most(lim
     _, (finding,) = count(Limits(traffic=limit), Cost(48), [moved], 64)
 
     assert allowed in finding.seen
-    assert finding.seen.endswith("Line 3 loads most of them, 64 bytes of `x_ptr`.")
+    assert finding.seen.endswith("Line 3 loads most of them: 64 bytes of `x_ptr`.")
 
 
 def test_a_strided_access_fails_a_limit_on_sectors_and_a_dense_one_passes(judged):
@@ -465,7 +464,7 @@ rows = tl.program_id(0) + tl.num_programs(0) * tl.arange(0, BLOCK)
 
 @pytest.mark.parametrize(("unique", "rest"), [
     (4096, ""),
-    (256, " Other accesses use the rest: each sector is requested 16.0 times where 2.0 would do."),
+    (256, " Other accesses use the rest: each sector is requested 16.0 times instead of 2.0."),
 ], ids=["the rest is not used", "later steps of the loop use the rest"])
 def test_a_strided_access_is_told_with_what_becomes_of_the_rest_of_its_sectors(unique, rest):
     moved = launch(Traffic(3, "load", "a_ptr", 4096, 16_384, 4096, 512, unique))
@@ -474,10 +473,10 @@ def test_a_strided_access_is_told_with_what_becomes_of_the_rest_of_its_sectors(u
     told = explain(finding, (), {})
 
     assert finding.seen == (
-        f"`{moved.kernel}` loads 12 % of each 32-byte sector of `a_ptr` that an access moves: the "
-        f"elements of an access lie apart in memory.{rest}")
-    assert ("may still lie in a cache" in told.means) == bool(rest)
-    assert "at least 32 bytes that are contiguous" in told.next_step
+        f"`{moved.kernel}` loads only 12 % of each 32-byte sector of `a_ptr` that an access "
+        f"touches: the access is not coalesced.{rest}")
+    assert ("may find the sector in a cache" in told.means) == bool(rest)
+    assert "at least 32 contiguous bytes" in told.next_step
 
 
 @pytest.mark.parametrize(("columns", "verdict"), [(4, Verdict.FAILED), (8, Verdict.PASSED)])
@@ -530,7 +529,7 @@ def test_code_is_judged_for_the_target_that_a_case_names(judged, target, code, f
 
     assert result.facts["loads"] == fact
     assert [finding.code for finding in result.findings] == ([code] if code else [])
-    assert not code or "a bulk copy of the NVIDIA A100" in result.findings[0].seen
+    assert not code or "a TMA copy of the NVIDIA A100" in result.findings[0].seen
 
 
 def test_what_does_not_compile_for_the_target_of_a_case_fails_that_case(judged):
@@ -560,7 +559,7 @@ def test_every_limit_holds_at_the_real_size_too(judged):
         "memory traffic": "1.00x of the minimum", "traffic": "1.00x of the minimum, limit 1.00x",
         "sectors": "1.00x of the minimum, limit 1.00x", "launches": "1, limit 1",
         "programs": f"{N // 1024}, limit {N // 1024}", "vector": "128 bits, at least 128",
-        "spills": "0 bytes a thread, limit 0"}
+        "spills": "0 bytes per thread, limit 0"}
     assert scalar.verdict is Verdict.FAILED
     assert [finding.code for finding in scalar.findings] == ["T03", "T06"]
 

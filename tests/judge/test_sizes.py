@@ -125,7 +125,7 @@ def test_a_failure_is_shown_at_the_smallest_size_and_repeated_by_its_seed(graded
 
     assert shown.findings[0].code == "N01"
     assert shown.findings[0].seen.startswith(
-        "At rows = 1, n = 2,401, dtype = float32 (the smallest found; drawn: rows = ")
+        "At rows = 1, n = 2,401, dtype = float32 (smallest failing size; drawn: rows = ")
     assert shown.replay == f"--case 'sizes drawn anew' --seed {report.seed}"
     assert again.first_failure.findings[0].seen == shown.findings[0].seen
     assert again.first_failure.details.inputs == ("x: float32, 2,401, stride 1",)

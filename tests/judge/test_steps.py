@@ -164,7 +164,7 @@ def test_code_of_the_solution_in_a_message_is_replaced():
             Finding("N01", "the sum is 3", line=1)))
 
     assert code not in quoting.seen
-    assert "code of the reference solution" in quoting.seen
+    assert "The reference solution's code" in quoting.seen
     assert ("the sum is 3" in naming.seen, naming.line, own.line) == (True, None, 1)
 
 

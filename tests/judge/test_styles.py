@@ -215,10 +215,10 @@ EXPLAINED = {
     "a buffer of an earlier call": (
         ("def double(x)", "KEPT = {}\n\n\ndef double(x)"),
         ("torch.empty_like(x)", "KEPT.setdefault(x.shape, torch.empty_like(x))"),
-        "X01", "kept"),
+        "X01", "cached"),
     "a result that is looked at": (
         ("    return out", "    assert not out.isnan().any()\n    return out"),
-        "X01", "yet to write"),
+        "X01", "not written yet"),
     "a launch for a result": (
         ("    double_kernel[", "    return double_kernel["),
         "S01", "A launch returns the compiled kernel"),
@@ -243,18 +243,18 @@ EXPLAINED = {
     "a variable of a factory": (
         (KERNEL, "def make(FACTOR):\n" + INDENTED.replace("SCALE", "FACTOR")
          + "    return double_kernel\n\n\n"), ("    double_kernel[", "    make(SCALE)["),
-        "L05", "variable of the function `make`"),
+        "L05", "variable of the enclosing function `make`"),
     "an attribute of a class": (
         (KERNEL, "class Ops:\n    FACTOR = SCALE\n" + INDENTED.replace("SCALE", "FACTOR")),
         ("    double_kernel[", "    Ops.double_kernel["), "L05", "attribute of the class `Ops`"),
     "a helper in a class": (
         ("@triton.jit\n", "class Ops:\n    @triton.jit\n    def twice(x):\n        return x * 2\n"
                           "\n\n@triton.jit\n"), ("x * SCALE", "twice(x)"),
-        "L05", "not found under this name"),
+        "L05", "not visible here"),
     "a helper in one of two branches": (
         ("@triton.jit\n", "if torch:\n    @triton.jit\n    def twice(x):\n        return x * 2\n"
          "else:\n    twice = None\n\n\n@triton.jit\n"), ("x * SCALE", "twice(x)"),
-        "L05", "lines 13 and 16 bind"),
+        "L05", "assigned on lines 13 and 16"),
     "a kernel of no text": ((KERNEL, f"exec({KERNEL!r})\n\n\n"), "P03", "triton.jit"),
     "Python's max of a block": (
         ("x * SCALE", "x * SCALE + max(x) * 0"), "L05", "tl.max(x, axis=0)"),

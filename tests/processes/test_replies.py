@@ -113,7 +113,7 @@ def test_what_the_worker_really_answers_is_read_whole():
         "names": ["x" * 2000] * 200, "got": "other"}}}]},
 ], ids=repr)
 def test_a_reply_of_another_form_is_no_reply(changes):
-    with pytest.raises(Stopped, match="answered with something that is no reply: ") as stopped:
+    with pytest.raises(Stopped, match="sent an invalid reply after ") as stopped:
         outcome(RAISED, **changes)
 
     assert stopped.value.finding.code == "R03"
@@ -185,7 +185,7 @@ def test_a_line_that_python_does_not_know_is_none():
     {"status": "returned"}, {}, {"status": "raised"}, {**RAISED, "types": []},
     {**RAISED, "line": "3"}, {**RAISED, "message": 3}])
 def test_a_reply_to_load_of_another_form_is_no_reply(reply):
-    with pytest.raises(Stopped, match="importing the file answered") as stopped:
+    with pytest.raises(Stopped, match="invalid reply after importing the file") as stopped:
         refusal_of(reply)
 
     assert stopped.value.finding.code == "R03"
@@ -197,8 +197,8 @@ def test_a_reply_to_load_of_another_form_is_no_reply(reply):
     ({**RAISED, "types": ["SyntaxError"], "message": "'return' outside function (kernel.py, line 3)"
       }, "P02", "Python cannot compile line 3: 'return' outside function."),
     ({**RAISED, "types": ["MemoryError"], "message": ""}, "R04",
-     "Importing the file raised MemoryError. A submission may take 2.1 GB of memory beside the "
-     "inputs of its module."),
+     "Importing the file raised MemoryError. A submission may use 2.1 GB of memory in addition to "
+     "the inputs of its module."),
     ({**RAISED, "types": ["SyntaxError"]}, "P02", "Importing the file raised SyntaxError: x."),
 ])
 def test_why_a_file_cannot_be_used_is_said(reply, code, says):
@@ -232,7 +232,7 @@ def test_a_result_that_cannot_be_read_is_not_read(place):
 
     with pytest.raises(MalformedRecording):
         results.read(place)
-    with pytest.raises(Stopped, match="no reply"):
+    with pytest.raises(Stopped, match="invalid reply"):
         run_of({"status": "done", "results": [place], "findings": [], "launches": []}, results)
 
 
@@ -248,7 +248,7 @@ def test_a_tensor_of_a_dtype_that_cannot_cross_is_a_wrong_result(dtype):
     (finding,) = unusable(outcome(changed("results", 0, 1, value=dtype)))
 
     assert finding.code == "S01"
-    assert f"a tensor of {dtype};" in finding.seen
+    assert f"a tensor of {dtype}, a dtype" in finding.seen
 
 
 def test_a_quantized_result_of_an_honest_function_is_a_wrong_result(sandbox, tmp_path):
@@ -268,7 +268,7 @@ def test_a_forged_reply_is_the_learners_failure_and_no_error_of_the_grader(
         sandbox, tmp_path, forged):
     text = SUBMISSION.replace("{CHANGED}", forged).replace("RESULT", "torch.empty_like(x)")
 
-    with pytest.raises(Stopped, match="no reply") as stopped:
+    with pytest.raises(Stopped, match="invalid reply") as stopped:
         called(text, sandbox, tmp_path)
 
     assert stopped.value.finding.code == "R03"
@@ -286,4 +286,4 @@ def called(text: str, sandbox: Any, folder: Any) -> Outcome:
 def test_a_function_that_is_missing_is_named():
     [finding] = outcome({"status": "missing"}).findings
 
-    assert (finding.code, finding.seen) == ("P04", "The file defines no function `f`.")
+    assert (finding.code, finding.seen) == ("P04", "The file does not define a function `f`.")

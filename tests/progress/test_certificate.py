@@ -185,6 +185,24 @@ def test_after_a_pass_the_first_left_behind_it_is_next_and_after_all_none(place,
     assert certificate.next_module(the_course, after_all, norm) is None
 
 
+def test_warm_ups_are_next_until_their_module_is_passed(place, course_root):
+    for folder in ("02-sum", "04-norm"):
+        toy.write_module(course_root, "missing-elements", folder, folder, core=False,
+                         before="track1/softmax" if folder == "04-norm" else "")
+    the_course = course.load(course.roots_in(course_root))
+    copy, elective, warm_up, softmax = the_course.modules
+    empty = JournalReading(())
+
+    put_grade(place, the_course, toy.PASSING, name="softmax")
+    passed = place.journal(the_course).read()
+
+    assert certificate.next_module(the_course, empty, copy) == warm_up
+    assert certificate.next_module(the_course, empty, warm_up) == softmax
+    assert certificate.next_module(the_course, passed, copy) == elective
+    assert certificate.warm_ups(the_course, empty, softmax) == [warm_up]
+    assert certificate.warm_ups(the_course, passed, softmax) == []
+
+
 def test_a_record_with_odd_fields_still_loads(place, toy_course):
     place.journal(toy_course).append("graded", "track1/softmax", verdict="PASSED", cases=7)
     place.journal(toy_course).append("graded", "no/such-module")

@@ -80,16 +80,16 @@ CARRIED = {
         [launch(7, v=Argument("tuple", (items(*(i / 7 for i in range(N))),)))], 7, "floats"),
     "integers in a tuple": ([launch(7, v=items(*range(N)))], 7, "1,003 different integers"),
     "pieces of a tensor": ([launch(7, v=Argument("tuple", tuple(
-        Argument("tensor", view(i)) for i in range(N))))], 7, "pieces of tensors"),
+        Argument("tensor", view(i)) for i in range(N))))], 7, "tensor views"),
     "truths": ([launch(7, v=Argument("tuple", (Argument("bool", True),) * N))], 7, "1,003"),
-    "a text": ([launch(7, v=Argument("str", "7" * 4096))], 7, "words"),
+    "a text": ([launch(7, v=Argument("str", "7" * 4096))], 7, "strings"),
     "grids": ([launch(i, grid=i + 1) for i in range(120)], 106, "360 different"),
     "descriptors of different shapes": (
         [launch(i, v=Argument("descriptor", Descriptor(view(i), (i + 1, 8), (8, 1), (1, 8))))
-         for i in range(64)], 45, "pieces of tensors"),
+         for i in range(64)], 45, "tensor views"),
     "single elements copied": (
-        [Move(view(i, 1), view(N - 1 - i, 1, 0), i) for i in range(N)], 126, "1,000 pieces"),
-    "bits filled in": ([Fill(view(i, 1), i % 2, i) for i in range(N)], 126, "1,000 pieces"),
+        [Move(view(i, 1), view(N - 1 - i, 1, 0), i) for i in range(N)], 126, "1,000 tensor views"),
+    "bits filled in": ([Fill(view(i, 1), i % 2, i) for i in range(N)], 126, "1,000 tensor views"),
 }
 
 
@@ -101,7 +101,7 @@ def test_what_could_carry_a_result_is_over_a_budget(
 
     assert (finding.code, finding.line) == ("X01", line)
     assert words in finding.seen
-    assert "at most" in finding.seen
+    assert "the limit is" in finding.seen
 
 
 def test_a_suite_may_deny_copies_and_not_those_of_nothing() -> None:
@@ -173,9 +173,9 @@ DIFFERENCES = {
                  "one tensor"),
     "a kernel": (launch(3), Launch("other", (1, 1, 1), {}), "`other` for the other"),
     "a grid": (launch(3), launch(3, grid=2), "the grid of `k`"),
-    "a copy": (Move(view(), view(), 3), Move(view(1), view(), 3), "another part"),
+    "a copy": (Move(view(), view(), 3), Move(view(1), view(), 3), "a different part"),
     "a fill": (Fill(view(), 0.0, 3), Fill(view(), 1.0, 3), "filled with 0 and 1"),
-    "its kind": (Fill(view(), 0.0, 3), launch(3), "filled for one and given to a kernel"),
+    "its kind": (Fill(view(), 0.0, 3), launch(3), "filled for one and passed to a kernel"),
 }
 
 
@@ -244,7 +244,7 @@ PASS = {
 FAIL = {
     "a scalar from the values": ("factor = 1 + 1e-3 * float(x.max())", "`factor` of `kernel` is"),
     "one after the other": ("factor = 1\n    for v in x.reshape(-1): factor += 0 * float(v)",
-                                    "`__float__` reads values of tensors on the host, 65 in"),
+                                    "`__float__` reads tensor values on the host, 65 in"),
     "all at once": ("factor = 0 * sum(x.reshape(-1).tolist()) + 1", "`.tolist()` reads"),
     "as an array": ("factor = 0 * x.numpy().sum() + 1", "`.numpy()` reads"),
     "refusing the decoys": (  # raises in the first call and in no other

@@ -99,7 +99,7 @@ def test_a_blank_without_its_comment_is_named_by_its_line(tmp_path):
     (finding,) = findings(tmp_path, RIGHT.replace("tl.arange(0, BLOCK)", "..."))
 
     assert (finding.code, finding.line) == ("P01", 8)
-    assert "`...` in line 8" in finding.seen
+    assert "`...` on line 8" in finding.seen
 
 
 def test_a_blank_in_a_method_counts_and_what_a_protocol_declares_does_not(tmp_path):
@@ -110,16 +110,16 @@ def test_a_blank_in_a_method_counts_and_what_a_protocol_declares_does_not(tmp_pa
     (finding,) = findings(tmp_path, RIGHT + methods, blanks=1)
 
     assert (finding.code, finding.line) == ("P01", line)
-    assert finding.seen == f"1 of 1 blanks is left: `...` in line {line}."
+    assert finding.seen == f"1 of 1 blanks is left: `...` on line {line}."
     assert findings(tmp_path, RIGHT + declared, blanks=1) == []
 
 
 @pytest.mark.parametrize(("change", "code", "says"), [
     (("@triton.jit\n", ""), "P03", "`copy_kernel` is launched"),
-    (("def copy(x, y)", "def copy(x)"), "P04", "takes (x)"),
+    (("def copy(x, y)", "def copy(x)"), "P04", "is `copy(x)`"),
     (("def copy(x, y)", "def copy(y, x)"), "P04", "`copy(x, y)`"),
-    (("def copy(x, y)", "def copied(x, y)"), "P04", "defines no function"),
-    (("def copy(x, y)", "def copy(x, y, z)"), "P04", "takes (x, y, z)"),
+    (("def copy(x, y)", "def copied(x, y)"), "P04", "does not define a function"),
+    (("def copy(x, y)", "def copy(x, y, z)"), "P04", "is `copy(x, y, z)`"),
     (("out = torch.empty_like(x)", "out = = 1"), "P02", "line 12"),
     (("def copy(x, y):", "def copy(x, y)"), "P02", "^"),
 ])
@@ -179,7 +179,8 @@ def test_a_nul_byte_is_told_with_its_line(tmp_path):
     (finding,) = findings(tmp_path, RIGHT + 'TITLE = "a\0b"\n')
 
     assert (finding.code, finding.line) == ("P02", RIGHT.count("\n") + 1)
-    assert finding.seen == f"Line {finding.line} holds a NUL byte, which no Python file may hold."
+    assert finding.seen == f"Line {finding.line} contains a NUL byte, which is not valid in a " \
+                           "Python file."
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-8", "ascii", "cp1252", "iso-8859-15"])
@@ -287,7 +288,7 @@ def test_a_further_file_is_read_within_the_folder_only(tmp_path):
     submitted = read(folder / "kernel.py", ("notes.txt",))
 
     assert submitted.problem is not None
-    assert "leads out" in submitted.problem.seen
+    assert "points outside" in submitted.problem.seen
     assert b"secret" not in submitted.files["notes.txt"]
 
 

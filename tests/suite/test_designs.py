@@ -32,14 +32,14 @@ def test_a_right_design_passes():
 
 @pytest.mark.parametrize(("changes", "says"), [
     ({"flops": "nothing"}, r"DESIGN\['copy'\]\['flops'\] is not written yet\."),
-    ({"tile": 128}, r"\['tile'\] is 128, which is no text\."),
+    ({"tile": 128}, r"\['tile'\] is 128, which is not a string\."),
     ({"bytes": "8 * K"}, r"cannot be computed: name 'K' is not defined; what is known are M, N,"),
     ({"bytes": "M / 0"}, r"cannot be computed: ZeroDivisionError"),
     ({"bound": "compute"}, r"\['bound'\] is 'compute'\. Divide\."),
     ({"flops": "M * N"}, r"For M = 64, N = 100, .*\['flops'\] is 6,400\. Count them\."),
     ({"bytes": "9 * M * N"}, r"\['bytes'\] is 57,600\. Load and store\."),
     ({"grid": "M"}, r"For M = 1, N = 1,000, .* has 1 programs with tiles of 128: 128 elements of"),
-    ({"grid": "M * N"}, r"more than twice the 6,400 elements that there are\."),
+    ({"grid": "M * N"}, r"more than twice the 6,400 existing elements\."),
 ], ids=str)
 def test_a_wrong_design_is_told_what_is_wrong(changes, says):
     with pytest.raises(AssertionError, match=says):
@@ -48,8 +48,8 @@ def test_a_wrong_design_is_told_what_is_wrong(changes, says):
 
 @pytest.mark.parametrize(("value", "says"), [
     (0.5, ""), (0.56, ""), (0.4, r"PREDICT\['share'\] is 0\.4\. Halve it\."),
-    (50, r"is 50\. A share is asked for, from 0 to 1\. Halve it\."),
-    ("half", r"is 'half', which is no number\."), (None, "holds no number yet"),
+    (50, r"is 50\. It must be a share, from 0 to 1\. Halve it\."),
+    ("half", r"is 'half', which is not a number\."), (None, "has no number yet"),
 ], ids=str)
 def test_a_prediction_may_be_off_by_a_share(value, says):
     answer = prediction(SimpleNamespace(PREDICT={"share": value}), "share")

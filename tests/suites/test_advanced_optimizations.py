@@ -52,19 +52,19 @@ def pruned(*, limits: tuple[int, ...] = RULES.LIMITS) -> list[list[int]]:
 
 @pytest.mark.parametrize(("name", "answer", "words"), [
     ("a search space of 12 to 48 configurations", space(), None),
-    ("a search space of 12 to 48 configurations", space()[:1], "holds 1 different"),
-    ("a search space of 12 to 48 configurations", space()[:1] * 20, "holds 1 different"),
-    ("a search space of 12 to 48 configurations", space() * 4, "holds 64 configurations"),
+    ("a search space of 12 to 48 configurations", space()[:1], "has 1 different"),
+    ("a search space of 12 to 48 configurations", space()[:1] * 20, "has 1 different"),
+    ("a search space of 12 to 48 configurations", space() * 4, "has 64 configurations"),
     ("a search space of 12 to 48 configurations", space()[2:], "BLOCK_K = 64, 64, 32."),
     ("stages and warps are options of the launch", space(), None),
     ("stages and warps are options of the launch", space(stages=3),
      "Every configuration of make_configs has num_stages = 3."),
     ("stages and warps are options of the launch", space(warps=4), "has num_warps = 4."),
     ("stages and warps are options of the launch", space(kwargs={"num_warps": "8"}),
-     "as a parameter, while the option of the launch is num_warps = 4"),
+     "as a parameter, and the launch option num_warps stays 4"),
     ("the scaling kernel is tuned", {"configs": 4}, None),
-    ("the scaling kernel is tuned", {"configs": 3}, "with 3 of at least 4"),
-    ("the scaling kernel is tuned", {"configs": 0}, "with none of at least 4"),
+    ("the scaling kernel is tuned", {"configs": 3}, "with 3 configurations"),
+    ("the scaling kernel is tuned", {"configs": 0}, "with 0 configurations"),
 ])
 def test_a_search_space_is_told_what_it_lacks(suite, name, answer, words) -> None:
     found = said(suite, name, answer)
@@ -86,7 +86,7 @@ def test_what_the_rules_keep_passes_every_case_of_pruning(suite) -> None:
     (lambda kept: [], "one configuration is always left", "left no configuration"),
     (lambda kept: kept[1:] or kept, "no configuration is dropped without a reason", "dropped 64 x"),
     (lambda kept: kept[::-1], "no configuration is dropped without a reason", "another order"),
-    (lambda kept: [*kept, -1], "no configuration is dropped without a reason", "not given"),
+    (lambda kept: [*kept, -1], "no configuration is dropped without a reason", "not in its input"),
     (lambda kept: [*kept, 10], "stages fit shared memory", "294,912 bytes"),
     (lambda kept: [*kept, 11], "accumulators fit the registers", "256 accumulators"),
     (lambda kept: [*kept, 8], "no tile is twice as long as the matrices", "256 for N = 65"),
@@ -98,14 +98,14 @@ def test_each_kind_of_wrong_pruning_fails_a_case_of_its_own(suite, change, faili
 
 
 @pytest.mark.parametrize(("name", "answer", "words"), [
-    ("as many programs as are asked for", [1, 3, 16], None),
-    ("as many programs as are asked for", [1, 3, 8], "started 8 programs"),
-    ("as many programs as are asked for, by rows", [1, 7, 64, 64], None),
-    ("as many programs as are asked for, by rows", [1, 7, 64, 1_000], "1000 programs, expected 64"),
-    ("as many programs as are asked for, by rows", [64, 64, 64, 64], "64 programs, expected 1."),
+    ("num_sms programs start", [1, 3, 16], None),
+    ("num_sms programs start", [1, 3, 8], "started 8 programs"),
+    ("num_programs programs start", [1, 7, 64, 64], None),
+    ("num_programs programs start", [1, 7, 64, 1_000], "1000 programs, expected 64"),
+    ("num_programs programs start", [64, 64, 64, 64], "64 programs, expected 1."),
 ])
 def test_too_many_and_too_few_programs_are_told(suite, name, answer, words) -> None:
-    answer = answer if "rows" in name else [{"programs": count} for count in answer]
+    answer = answer if "num_programs" in name else [{"programs": count} for count in answer]
 
     found = said(suite, name, answer)
 
@@ -114,7 +114,7 @@ def test_too_many_and_too_few_programs_are_told(suite, name, answer, words) -> N
 
 
 def test_problems_that_share_a_tuned_entry_are_named(suite) -> None:
-    name = "another M, N or K is tuned anew"
+    name = "each M, N and K is tuned separately"
     problems = next(case for case in suite.cases if case.name == name).inputs[0]
     by_k = [{"programs": 3, "key": (str(k),)} for _, _, k, _ in problems]
     by_all = [{"programs": 3, "key": tuple(map(str, problem))} for problem in problems]

@@ -86,16 +86,16 @@ FIRST = """\
 
 
 @pytest.mark.parametrize(("old", "new", "case", "means", "not_means"), [
-    ("", "", "row_max: all equal to -7.25", "lanes without a column took part", "window"),
-    ("", "", "avg_pool1d: 100 floats, k 3, stride 2, pad 1", "the window after", "lifted"),
+    ("", "", "row_max: all equal to -7.25", "the padding value took part", "window"),
+    ("", "", "avg_pool1d: 100 floats, k 3, stride 2, pad 1", "assigned to the next window", "lamp"),
     (FIRST, FIRST.replace(" * N + cols, mask=cols < N", "").replace("v[0]", "v"),
-     "first_elem: 20 x 50 floats", "With one column all is right", ""),
+     "first_elem: 20 x 50 floats", "One column is right", ""),
     ("tl.relu(x)", "tl.where(x > 0, x, 0.0)", "relu: NaN, infinities, 0, a denormal number",
-     "comparison with NaN is false", ""),
+     "Comparisons with NaN are false", ""),
     ("(BLOCK,), dtype=tl.float32", "(BLOCK, BLOCK), dtype=tl.float16", "col_sum: 50 x 70 floats",
-     "The Triton compiler refuses", "one shape"),
+     "The Triton compiler rejects", "one shape"),
     ("tl.dot(p, v,", "tl.dot(p.to(v.dtype), v,", "weighted_sum: 16 x 70 times 70 x 40",
-     "Float16 keeps as many", ""),
+     "Float16 and TF32 have 10", ""),
 ], ids=["padding", "window", "no stride", "comparison", "other type", "narrowed"])
 def test_a_mistake_is_told_for_what_it_is(sandbox: Sandbox, tmp_path: Path, old: str, new: str,
                                           case: str, means: str, not_means: str) -> None:
@@ -115,11 +115,12 @@ OWN = f"(3, 0, 0)  x =:  {[125.5 + n for n in range(8)]}\n"
     ("the last of four programs", OWN, ""),
     ("the last of four programs", "(0, 0, 0)  x =:  [0. 0.]\n" + OWN, "program 0 printed too"),
     ("no such program", "(0, 0, 0)  x =:  [0.]\n(1, 0, 0)  x =:  [0.]\n",
-     "programs 0, 1 printed too; program 3 was asked for, and there is none"),
-    ("no such program", "nothing\nhere\n", "there is none, and 'nothing' and 1 more line came"),
+     "programs 0, 1 printed too; program 3 was requested, which does not exist"),
+    ("no such program", "nothing\nhere\n",
+     "which does not exist, and 'nothing' and 1 more line was printed"),
     ("no such program", "", ""),
 ])
-def test_only_the_program_that_was_asked_for_may_print(name: str, printed: str,
+def test_only_the_requested_program_may_print(name: str, printed: str,
                                                        words: str) -> None:
     suite = grader.load_suite(SUITE / "suite.py")
     call = next(case.call for case in suite.cases if case.name == f"trace_program: {name}")

@@ -76,7 +76,7 @@ def test_triton_compiled_as_often_as_the_suite_counts():
     text = evidence.KEPT[0].read_text(encoding="utf-8")
 
     assert text.count(" compiled ") == WORDS.BEFORE
-    assert len({WORDS.BEFORE, WORDS.AFTER, WORDS.SPECIALISED, len(WORDS.LOG)}) == 4
+    assert len({WORDS.BEFORE, WORDS.AFTER, WORDS.SPECIALIZED, len(WORDS.LOG)}) == 4
 
 
 def found_in(case: str, answer: object) -> str:
@@ -96,17 +96,17 @@ def answer(**fields: Any) -> Fields:
 @pytest.mark.parametrize(("case", "fields", "said"), [
     ("culprit", {"culprit": ""}, "is empty"),
     ("culprit", {"culprit": "length"}, "the arguments in the log are x_ptr"),
-    ("culprit", {"culprit": "BLOCK_T"}, "one and the same thing"),
-    ("culprit", {"culprit": "x_ptr"}, "only 3 different things"),
-    ("culprit", {"culprit": None}, "expected a text"),
+    ("culprit", {"culprit": "BLOCK_T"}, "one class of values"),
+    ("culprit", {"culprit": "x_ptr"}, "only 3 classes of values"),
+    ("culprit", {"culprit": None}, "expected a string"),
     ("variants before", {"variants_before": len(WORDS.LOG)}, "the number of lines"),
-    ("variants before", {"variants_before": WORDS.BEFORE - 1}, "that is not how often"),
-    ("variants before", {"variants_before": "93"}, "expected a whole number"),
+    ("variants before", {"variants_before": WORDS.BEFORE - 1}, "which gives another number"),
+    ("variants before", {"variants_before": "93"}, "expected an int"),
     ("variants after", {"variants_after": WORDS.BEFORE}, "as many as before"),
-    ("variants after", {"variants_after": WORDS.SPECIALISED}, "and specialised"),
+    ("variants after", {"variants_after": WORDS.SPECIALIZED}, "specialized: 1 and multiples"),
     ("variants after", {"variants_after": 1}, "more than their length"),
-    ("variants after", {"variants_after": True}, "expected a whole number"),
-    ("variants after", {"variants_after": WORDS.AFTER + 1}, "makes fewer variants"),
+    ("variants after", {"variants_after": True}, "expected an int"),
+    ("variants after", {"variants_after": WORDS.AFTER + 1}, "make fewer variants"),
 ])
 def test_a_wrong_answer_about_the_log_gets_what_speaks_against_it(case, fields, said):
     seen = found_in(f"STORM: the {case}" if case == "culprit" else f"STORM: {case}",

@@ -43,10 +43,10 @@ def asked(suite: grader.Suite, name: str) -> list[tuple]:
 
 @pytest.mark.parametrize(("name", "first", "words", "means"), [
     ("the tiles of all stages fit", 3, None, None),
-    ("the tiles of all stages fit", 5, "5 x 65,536 = 327,680 bytes", "Each stage holds the tiles"),
-    ("the tiles of all stages fit", 4, "4 x 65,536 = 262,144 bytes", "room for s - 1"),
+    ("the tiles of all stages fit", 5, "5 x 65,536 = 327,680 bytes", "All stages keep their tiles"),
+    ("the tiles of all stages fit", 4, "4 x 65,536 = 262,144 bytes", "counted as s - 1 buffers"),
     ("as many stages as fit", 3, None, None),
-    ("as many stages as fit", 1, "3 stages fit as well", "leaves a part of the GPU unused"),
+    ("as many stages as fit", 1, "3 stages fit as well", "leaves part of the GPU unused"),
 ])
 def test_a_number_of_stages_is_told_by_what_is_wrong_with_it(pipelining, name, first, words, means):
     loops = asked(pipelining, name)
@@ -61,13 +61,13 @@ def test_a_number_of_stages_is_told_by_what_is_wrong_with_it(pipelining, name, f
 @pytest.mark.parametrize(("name", "first", "words", "means"), [
     ("no more blocks than fit", [12, 48, 0.75, "registers"], None, None),
     ("no more blocks than fit", [15, 60, 60 / 64, "registers"], "15 blocks are claimed and 12 fit",
-     "registers that it asks for"),
+     "next multiple of the unit"),
     ("as many blocks as fit", [12, 48, 0.75, "registers"], None, None),
     ("as many blocks as fit", [1, 4, 4 / 64, "blocks"], "1 block is claimed, and 12 fit",
-     "leaves a part of the GPU unused"),
-    ("fields that hold together", [12, 12, 0.75, "registers"], "12 blocks are told to be 12 warps",
+     "leaves part of the GPU unused"),
+    ("consistent fields", [12, 12, 0.75, "registers"], "12 blocks are not 12 warps",
      ""),
-    ("fields that hold together", [0, 0, 0.0, "registers"], "0 blocks fit, and the limiter is", ""),
+    ("consistent fields", [0, 0, 0.0, "registers"], "0 blocks fit, and the limiter is", ""),
 ])
 def test_an_occupancy_is_told_by_what_is_wrong_with_it(occupancy, name, first, words, means):
     kernels = asked(occupancy, name)

@@ -176,9 +176,9 @@ def column_major(target: str = "h100") -> Inspection:
     text, where, rows, cols = COLUMN_MAJOR, find(target), 16_384, 2_048
     size = 4 * rows * cols
     load, store = line_of(text, "tl.load("), line_of(text, "tl.store(")
-    seen = ("This {} spreads over 8 times as many sectors as its bytes fill: neighbouring lanes "
-            "lie 65,536 bytes apart.")
-    advice = "Let neighbouring lanes take neighbouring elements: give each program several rows."
+    seen = ("This {} spreads over 8 times as many sectors as its bytes fill: consecutive "
+            "elements are 65,536 bytes apart.")
+    advice = "Make the access coalesced: give each program several rows."
     job = Job(
         "column_major_softmax_kernel", (rows, 1, 1),
         {"x_ptr": address("float32", 0), "out_ptr": address("float32", 0), "n_rows": rows,

@@ -310,7 +310,7 @@ def test_a_link_that_leads_elsewhere_is_no_source(run, passed, home):
     answer = run("verify", "page.html", "--plain")
 
     assert answer.code == 1
-    assert "is a link that leads out of the folder of sources." in answer.out
+    assert "is a link that points outside the folder of sources." in answer.out
 
 
 @pytest.mark.parametrize("folder", [SOFTMAX, "missing-elements/softmax",
@@ -525,22 +525,22 @@ def page(text: str) -> str:
 
 
 HOSTILE = {
-    "empty": (b"", "it is no JSON (line 1, column 1)"),
-    "no text": (b"\xff\xfe{", "it is no text in UTF-8"),
-    "a number": (b"7", "it is no object"),
-    "a list": (b"[]", "it is no object"),
+    "empty": (b"", "it is not JSON (line 1, column 1)"),
+    "no text": (b"\xff\xfe{", "it is not UTF-8 text"),
+    "a number": (b"7", "it is not an object"),
+    "a list": (b"[]", "it is not an object"),
     "a field twice": (b'{"schema": 1, "schema": 1}', "a field is given twice"),
     "nested deeply": (b"[" * 100_000, "it is nested too deeply"),
     "a long number": (b'{"schema": ' + b"9" * 10_000 + b"}", "more than 15 digits"),
-    "a schema that is no number": (b'{"schema": true}', "schema is not of the type"),
+    "a schema that is not a number": (b'{"schema": true}', "schema has the wrong type"),
     "an infinite number": (b'{"schema": 1e999}', "a number is too large"),
-    "no number": (b'{"schema": NaN}', "NaN is no number"),
+    "no number": (b'{"schema": NaN}', "NaN is not a number"),
     "too large": (b" " * (certificate_reader.LARGEST + 1), "it has more than 4 MB"),
     "another schema": (b'{"schema": 3}', "its schema is not one of (1, 2)"),
     "nothing in it": (b'{"schema": 1}', "modules is missing"),
-    "a page without data": (page("<p>hello").encode(), "the page holds no certificate"),
+    "a page without data": (page("<p>hello").encode(), "the page contains no certificate"),
     "a page with two": (page(f"{certificate_reader.MARKER}{{}}</script>" * 2).encode(),
-                        "the page holds more than one certificate"),
+                        "the page contains more than one certificate"),
 }
 
 
@@ -552,22 +552,22 @@ def test_a_file_that_is_no_certificate_is_one_sentence_and_exit_code_2(run, home
     answer = run("verify", "c.json")
 
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("c.json is no certificate that can be verified: ")
+    assert answer.err.startswith("c.json is not a certificate that can be verified: ")
     assert said in answer.err
     assert answer.err.count("\n") == 1
 
 
 @pytest.mark.parametrize(("changes", "said"), [
-    ({"module": "../../etc/passwd"}, "is no id of a module"),
-    ({"module": "track1/softmax\x1b[2J"}, "is no id of a module"),
-    ({"module": ["track1/softmax"]}, "module is not of the type"),
+    ({"module": "../../etc/passwd"}, "is not the id of a module"),
+    ({"module": "track1/softmax\x1b[2J"}, "is not the id of a module"),
+    ({"module": ["track1/softmax"]}, "module has the wrong type"),
     ({"title": "x" * 201}, "has more than 200 characters"),
-    ({"state": "perfect"}, "has a state or an evidence that there is not"),
-    ({"evidence": "divine"}, "has a state or an evidence that there is not"),
-    ({"source_sha256": None}, "source_sha256 is not of the type"),
-    ({"source_sha256": "0" * 63}, "source_sha256 is no SHA-256"),
-    ({"solution_seen": 0}, "solution_seen is not of the type"),
-    ({"module": "track1/copy"}, "a module is there twice"),
+    ({"state": "perfect"}, "has an unknown state or evidence"),
+    ({"evidence": "divine"}, "has an unknown state or evidence"),
+    ({"source_sha256": None}, "source_sha256 has the wrong type"),
+    ({"source_sha256": "0" * 63}, "source_sha256 is not a SHA-256"),
+    ({"solution_seen": 0}, "solution_seen has the wrong type"),
+    ({"module": "track1/copy"}, "a module occurs twice"),
 ], ids=lambda value: str(value)[:30])
 def test_a_field_of_the_wrong_type_is_named(run, passed, changes, said):
     answer = run("verify", forged(passed, **changes))
@@ -609,9 +609,9 @@ def test_a_name_cannot_leave_the_data_of_a_page(run, passed):
 
 @pytest.mark.parametrize(("what", "said"), [
     ("nothing.json", "nothing.json cannot be read: no such file or directory."),
-    ("empty", "empty is a folder and no workspace."),
-    ("fresh", "The workspace fresh holds no record yet."),
-    ("/dev/zero", "it is no regular file")])
+    ("empty", "empty is a folder but not a workspace."),
+    ("fresh", "The workspace fresh contains no record yet."),
+    ("/dev/zero", "it is not a regular file")])
 def test_what_is_not_there_is_said(run, home, what, said):
     for folder in ("empty", "fresh/.tritonlab"):
         Path(folder).mkdir(parents=True)
@@ -632,7 +632,7 @@ def test_sources_that_are_no_folder_are_said(run, passed):
     answer = run("verify", "page.html", "--sources", "nowhere")
 
     assert (answer.code, answer.err) == (
-        2, "There is no folder nowhere. Name the one that holds the sources with "
+        2, "There is no folder nowhere. Pass the folder that contains the sources with "
            "`--sources FOLDER`.\n")
 
 

@@ -105,9 +105,9 @@ def watching(place: Path, *options: str, command: list[str] = HOOKED) -> Iterato
 
 def test_a_session_from_start_to_quit(place):
     with watching(place) as terminal:
-        terminal.shows("Every save of", "What failed first", "Seen", "FAILED")
+        terminal.shows("Every save of", "FAILED", "(blanks-left)", "Seen")
         terminal.save(HALVED)
-        terminal.shows("Saved", "What failed first", "FAILED", "h shows a hint")
+        terminal.shows("Saved", "(wrong-values)", "FAILED", "h shows a hint")
         terminal.press("h")
         terminal.shows("Hint 1 of 3", "What is missing?")
         terminal.save(module.HEALTHY)
@@ -119,7 +119,7 @@ def test_a_session_from_start_to_quit(place):
         terminal.save("x = 1\n", copy)
         terminal.shows("FAILED")
         terminal.press("x")
-        terminal.shows("Put a fresh exercise of track1/copy in the place of your work?", "y or n")
+        terminal.shows("Replace your work on track1/copy with a fresh exercise?", "y or n")
         terminal.press("y")
         terminal.shows("The exercise is fresh again", "FAILED")
         assert "TODO 1" in (place / copy).read_text()
@@ -214,7 +214,7 @@ def test_other_programs_get_the_terminal_and_give_it_back(place, monkeypatch):
         terminal.press("e")
         terminal.shows("typing is shown", "Enter to save: ")
         terminal.press("\x03")  # ends the editor alone
-        terminal.shows("did not end well", "q quit")
+        terminal.shows("failed. Open", "q quit")
         terminal.press("e")
         terminal.shows("Enter to save: ")
         terminal.press("\n")

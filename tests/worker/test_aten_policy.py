@@ -83,7 +83,7 @@ CLASSES = {
     "read all": ("assert min(x.tolist()) > 0; y = x.new_empty(8)", "y = x.new_empty(8).tolist()",
                  ".tolist()"),
     "read as an array": ("assert x.numpy().min() > 0; y = x.new_empty(8)",
-                         "y = torch.from_numpy(np.ones(8))", "values of the host"),
+                         "y = torch.from_numpy(np.ones(8))", "host values"),
     "arithmetic": ("y = x.new_empty(8)", "y = -x", "torch.neg"),
     "arithmetic in place": ("y = x.clone()", "y = x.clone(); y *= 2", "torch.Tensor.mul_"),
     "arithmetic, into a tensor": ("y = x.new_empty(8)",

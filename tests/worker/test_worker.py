@@ -683,7 +683,7 @@ REFUSED = [
     ("rand", "return launch(x, torch.rand(8))", "X01", "torch.rand"),
     ("max along a dimension", "return x.view(2, 4).max(dim=1)", "X01", "torch.max"),
     ("a list of values", "return launch(x, torch.tensor([1.0, 2.0]))", "X01", "torch.tensor"),
-    ("from_numpy", "return launch(x, torch.from_numpy(np.ones(8)))", "X01", "values of the host"),
+    ("from_numpy", "return launch(x, torch.from_numpy(np.ones(8)))", "X01", "host values"),
     ("a fill of its own", "return launch(x, torch.full((8,), 3.5))", "X01", "3.5"),
     ("filling with a result", "y = x.new_empty(8); y[:] = x.amax(); return launch(x, y)", "X01",
      "copies values"),
@@ -713,7 +713,7 @@ REFUSED = [
     ("frombuffer", "return launch(torch.frombuffer(bytearray(32), dtype=torch.float32), "
      "torch.empty_like(x))", "X01", "NumPy"),
     ("a result of validation", "return launch(x.amax(), torch.empty_like(x))", "X01",
-     "result of a validation"),
+     "result of a check of inputs"),
     ("in place on an input", "x.add_(1); return launch(x, torch.empty_like(x))", "M07",
      "argument `x`"),
     ("assignment to an input", "x[0] = 0; return launch(x, torch.empty_like(x))", "M07",
@@ -775,7 +775,7 @@ def test_a_kernel_that_was_made_elsewhere_is_not_taken_for_the_one_in_the_text(c
 
     [finding] = map(Finding.from_json, reply["findings"])
     assert finding.code == "L05"
-    assert "made elsewhere than in the text of the file" in finding.seen
+    assert "was not created by the text of the file" in finding.seen
 
 
 def test_the_finding_names_the_learners_line(call: Call) -> None:

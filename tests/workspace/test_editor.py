@@ -74,7 +74,7 @@ def test_without_a_variable_a_usual_editor_is_taken_and_named(install, home, ins
     said = editor.open_in_editor(home / "kernel.py")
 
     assert said.startswith(f"VISUAL and EDITOR name no editor that is installed, so {taken} is "
-                           "taken. ")
+                           "used. ")
 
 
 def test_no_editor_at_all_is_said_with_what_to_do(install) -> None:

@@ -101,8 +101,8 @@ def test_a_full_or_read_only_disk_is_told_from_a_path_that_cannot_be_used(
 
 @pytest.mark.parametrize(("name", "kind", "said"), [
     ("folder.html", PAGE, "is a folder, so no page is written there. Name a file in it, such as "),
-    ("notes.txt", PAGE, "is there already and is no page, so it is left alone."),
-    ("page.html", PICTURE, "is there already and is no picture, so it is left alone."),
+    ("notes.txt", PAGE, "already exists and is not a page, so it is left alone."),
+    ("page.html", PICTURE, "already exists and is not a picture, so it is left alone."),
     ("nowhere/page.html", PAGE, "there is no such folder. Name another file with `--html FILE`."),
 ])
 def test_nothing_else_is_overwritten(tmp_path, name, kind, said):

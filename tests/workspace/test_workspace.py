@@ -24,7 +24,7 @@ def test_the_workspace_is_the_nearest_folder_upwards_with_the_mark(home, monkeyp
 def test_without_a_mark_it_is_a_folder_in_the_current_one(home):
     assert workspace.locate() == home / "tritonlab-workspace"
     assert workspace.find() is None
-    with pytest.raises(NoWorkspace, match=r"`tritonlab start 1\.1` makes one"):
+    with pytest.raises(NoWorkspace, match=r"`tritonlab start 1\.1` creates one"):
         workspace.require("1.1")
 
 
@@ -65,7 +65,7 @@ def test_start_leaves_a_dangling_link_alone(home, toy_course):
     folder.mkdir(parents=True)
     (folder / "kernel.py").symlink_to(home / "target.py")
 
-    with pytest.raises(UnusableFile, match="is a symbolic link to a file that is not there"):
+    with pytest.raises(UnusableFile, match="is a symbolic link to a missing file"):
         workspace.start(module, workspace.locate())
 
     assert (folder / "kernel.py").is_symlink()
@@ -107,7 +107,7 @@ def make(path, kind):
     ("folder", "kernel.py is a folder"),
     ("pipe", "kernel.py is not a regular file"),
     ("device", "kernel.py is not a regular file"),
-    ("link to itself", "kernel.py is a symbolic link that leads back to itself"),
+    ("link to itself", "kernel.py is a symbolic link that points back to itself"),
     ("large", r"kernel.py has 1,000,001 bytes; an exercise may have 1,000,000\."),
 ])
 def test_what_cannot_be_an_exercise_is_refused(home, kind, complaint):

@@ -2,7 +2,9 @@
 
 import ast
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from grader.diagnosis import messages
 from grader.finding import strange_relations
@@ -24,6 +26,7 @@ GRADING_SHARE = 0.1  # of a lesson's words; what all modules share stands on one
 PROMPT = "WRITE ME"  # what `tritonlab new` leaves where only an author can go on
 DIAGRAM_COLUMNS = 78
 RUNGS = 3
+FENCED = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PASTED = 13  # characters, without spaces, from which on a line counts as one of the solution
 PUBLIC_CORRECTNESS, PUBLIC_EDGE = 3, 1
 
@@ -47,7 +50,7 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
     if not re.match(r"# \S", material.readme):
         yield "README.md does not begin with a title"
     yield from (f"README.md has no section '{name}'" for name in HEADINGS if name not in headings)
-    yield from (f"README.md has a section '{name}', which no module has"
+    yield from (f"README.md has a section '{name}', which is not a standard section"
                 for name in dict.fromkeys(headings) if name not in HEADINGS)
     expected = [name for name in headings if name in HEADINGS]
     if sorted(expected) == sorted(HEADINGS) and expected != list(HEADINGS):
@@ -57,7 +60,7 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
                 for name in HEADINGS if headings.count(name) > 1)
     idea = _section(material.readme, "The idea")
     if idea and "```text\n" not in idea:
-        yield "README.md: 'The idea' shows no diagram (a block that begins with ```text)"
+        yield "README.md: 'The idea' has no diagram (a block that begins with ```text)"
     if idea and idea.count("```text\n") > idea.count("<!-- In words: "):
         yield ("README.md: 'The idea' has a diagram without words for those who cannot see it "
                "(`<!-- In words: … -->` below the block)")
@@ -102,6 +105,8 @@ def numbers_and_hint_groups(material: Material) -> Iterator[str]:
     if sorted(numbers) != [*range(1, count + 1)]:
         yield (f"kernel.py: the comments `# {marker} n` are numbered {ranges(numbers)}, "
                f"not 1 to {count}")
+    elif material.starter == "blanks" and (astray := _out_of_order(python_of(material.exercise))):
+        yield f"kernel.py: {marker} {astray[1]} stands after {marker} {astray[0]}"
     if not numbers and material.starter in ("blanks", "slow"):
         yield f"kernel.py has no comment `# {marker} 1: …`, although its track asks for them"
     if material.starter == "blanks" and material.suite.blanks != count:
@@ -112,7 +117,7 @@ def numbers_and_hint_groups(material: Material) -> Iterator[str]:
     if missing := sorted(set(numbers) - set(helped)):
         yield f"module.toml: no group of hints is for {marker} {ranges(missing)}"
     if extra := sorted(set(helped) - set(numbers)):
-        yield f"module.toml: hints are for {marker} {ranges(extra)}, which kernel.py has not"
+        yield f"module.toml: hints are for {marker} {ranges(extra)}, which kernel.py does not have"
     if double := sorted({n for n in helped if helped.count(n) > 1}):
         yield f"module.toml: two groups of hints are for {marker} {ranges(double)}"
     functions = {name for group in material.module.hints for name in group.functions}
@@ -131,6 +136,12 @@ def _numbers(text: str, marker: str) -> list[int]:
     return list(dict.fromkeys(numbered_comments(text, marker).values()))
 
 
+def _out_of_order(text: str) -> tuple[int, int] | None:
+    """Returns the first two TODOs of which the second should stand above the first."""
+    numbers = numbered_comments(text, "TODO").values()
+    return next(((one, other) for one, other in pairwise(numbers) if other < one), None)
+
+
 def rungs_of_hints(material: Material) -> Iterator[str]:
     """Checks that each group has three rungs without a line of the solution."""
     code = (line.partition("  # ")[0] for text in material.solution.values()
@@ -143,6 +154,12 @@ def rungs_of_hints(material: Material) -> Iterator[str]:
             text = re.sub(r"\s", "", rung)
             if not text:
                 yield f"module.toml: rung {number} of group {group.group} is empty"
+            for code in FENCED.findall(rung):
+                try:
+                    syntax.parse(textwrap.dedent(code))
+                except SyntaxError as error:
+                    yield (f"module.toml: the code in rung {number} of group {group.group} cannot "
+                           f"be parsed: {error}")
             for bare, line in lines.items():
                 if len(bare) >= PASTED and bare in text:
                     yield (f"module.toml: rung {number} of group {group.group} holds a line of "
@@ -170,7 +187,7 @@ def same_signatures(material: Material) -> Iterator[str]:
         solution = set(_statements(python_of(material.solution)))
         for line in _statements(python_of(material.exercise)):
             if line not in solution:
-                yield f"the exercise gives a line that the solution has not: `{line}`"
+                yield f"the exercise gives a line that the solution does not have: `{line}`"
 
 
 def signatures(text: str) -> dict[str, str]:
@@ -249,15 +266,15 @@ def sound_mutants(material: Material) -> Iterator[str]:
     names = {case.name for case in material.suite.all_cases} | {
         prop.name for prop in material.suite.properties}
     if not mutants:
-        yield "mutants.toml holds no mutant: nothing shows that the suite finds a mistake"
+        yield "mutants.toml has no mutant: nothing proves that the suite detects a mistake"
     for mutant in mutants:
         head = f"mutants.toml, {mutant.id}"
         if [m.id for m in mutants].count(mutant.id) > 1:
-            yield f"{head}: another one has this id"
+            yield f"{head}: another mutant has this id"
         if not mutant.codes:
             yield f"{head}: it names no code"
         if not mutant.meaning.strip():
-            yield f"{head}: it does not say what such a failure means"
+            yield f"{head}: it has no meaning"
         try:
             if mutant.apply_to(material.solution) == material.solution:
                 yield f"{head}: it is the solution"

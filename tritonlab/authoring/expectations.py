@@ -21,7 +21,7 @@ def exercise_as_promised(material: Material, report: Report) -> Iterator[str]:
     yield from _broken(report)
     failed = [r for r in report.deciding if r.verdict is Verdict.FAILED]
     if not failed:
-        yield "the exercise fails nothing: there is nothing to do"
+        yield "the exercise fails no case: there is nothing to do"
         return
     for result in failed:
         if not result.findings:
@@ -53,7 +53,7 @@ def _is_only_slow(failed: Sequence[CaseResult]) -> Iterator[str]:
             yield (f"the exercise has to be right and slow, and '{result.name}' fails with "
                    f"{', '.join(codes)}")
         elif not codes[0].startswith("T"):
-            yield f"'{result.name}' fails with {codes[0]}, which says nothing of speed"
+            yield f"'{result.name}' fails with {codes[0]}, which is not about speed"
 
 
 def _is_only_signatures(material: Material) -> Iterator[str]:
@@ -121,7 +121,7 @@ def survives(mutant: Mutant, report: Report, *, whole: bool = True,
 def _broken(report: Report) -> Iterator[str]:
     """Yields failures of the grader or of the suite itself."""
     if report.reason:
-        yield f"the grader could not go on: {_line(report.reason)}"
+        yield f"the grader could not continue: {_line(report.reason)}"
     broke = [result for result in report.results if result.verdict is Verdict.ERROR]
     for result in broke[:MOST_NAMED]:
         exception = result.reason.strip().rpartition("\n")[2]  # the end of a traceback

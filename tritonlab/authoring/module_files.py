@@ -72,6 +72,9 @@ def strays(course: Course, roots: Roots) -> Iterator[str]:
         for names in ([m.number for m in track.modules], [m.id for m in track.modules]):
             yield from (f"two modules of {track.id} are {name}" for name in dict.fromkeys(names)
                         if names.count(name) > 1)
+        ids = {"", *(m.id for m in track.modules)}
+        yield from (f'{m.id} says before = "{m.before}", which is not another module of {track.id}'
+                    for m in track.modules if m.before not in ids - {m.id})
     tracks = {track.folder for track in course.tracks}
     folders = {f"{module.track}/{module.folder.name}" for module in course.modules}
     for kind, root in (("tracks", roots.tracks), ("solutions", roots.solutions),
@@ -128,7 +131,7 @@ def nothing_astray(material: Material) -> Iterator[str]:
             yield from (f"{place}/{name} is missing, which the suite names"
                         for name in more if name not in there)
         for name in sorted(there - expected):
-            yield f"{place}/{name} is astray: nothing in the suite names it"
+            yield f"{place}/{name} is unused: nothing in the suite names it"
 
 
 def folders(module: Module) -> Iterator[tuple[str, Path, tuple[str, ...]]]:

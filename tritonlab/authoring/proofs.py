@@ -16,7 +16,7 @@ from tritonlab.authoring import module_files
 from tritonlab.authoring.module_files import Material
 from tritonlab.course import course
 
-MOST_BYTES = 1 << 20  # the proofs of 26 modules take 200 KB, in 1,300 files
+MOST_BYTES = 1 << 20  # the proofs of all modules take 200 KB, in 1,300 files
 
 
 @dataclass(frozen=True)

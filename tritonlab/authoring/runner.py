@@ -150,7 +150,7 @@ class CourseProof:
 
     @property
     def cached(self) -> dict[str, int]:
-        """How many checks and mutants were proved before."""
+        """Counts the checks and mutants with a cached proof."""
         return {"checks": sum(one.cached for proof in self.proofs for one in proof.outcomes),
                 "mutants": sum(one.cached for proof in self.proofs for one in proof.mutants)}
 
@@ -194,7 +194,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     """
     if not modules:
         raise TritonlabError("There is no module to check.",
-                             "`tritonlab new TRACK/SLUG` makes one.")
+                             "`tritonlab new TRACK/SLUG` creates one.")
     started = time.monotonic()
     tell = on_event or (lambda event: None)
     proofs = {module.id: Proof(module.id, module.title) for module in modules}
@@ -313,7 +313,7 @@ def lesson_runs(material: Material) -> Iterator[str]:
                                  stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                  errors="replace", timeout=LESSON_S)
         except subprocess.TimeoutExpired:
-            yield f"lesson.py did not end within {LESSON_S:.0f} s"
+            yield f"lesson.py did not finish within {LESSON_S:.0f} s"
             return
     if ran.returncode:
         last = ran.stderr.strip().rpartition("\n")[2]

@@ -17,12 +17,12 @@ LONGEST_SLUG = 40
 MOST_MODULES = 99  # of a track: folders have two digits
 BLANKS = {"blanks": 4, "slow": 2, "broken": 0, "specification": 1}
 STEPS = (
-    "Write the solution: solutions/…/kernel.py. It is the code that learners study.",
-    "Say in suite.py what is right: reference, tolerance, cost, cases, laws.",
-    "Say in mutants.toml which mistakes have to be found, and what each means.",
-    "Make the exercise of the solution: tracks/…/kernel.py.",
+    "Write the solution, which learners study: solutions/…/kernel.py.",
+    "Define the correct result in suite.py: reference, tolerance, cost, cases, properties.",
+    "List in mutants.toml the mistakes that must be detected, and their meanings.",
+    "Derive the exercise from the solution: tracks/…/kernel.py.",
     "Write the lesson (README.md), the worked example (lesson.py) and the hints (module.toml).",
-    "Check it as often as you like; CONTRIBUTING.md tells more.",
+    "Run `tritonlab check` at any time; docs/authoring.md describes the rules.",
 )
 
 
@@ -54,7 +54,7 @@ def plan(course: Course, roots: Roots, where: str, *, title: str = "", minutes: 
     """
     name, slash, slug = where.strip().strip("/").lower().partition("/")
     if not slash:
-        raise TritonlabError(f"'{where}' is not of the form TRACK/SLUG.",
+        raise TritonlabError(f"'{where}' does not have the form TRACK/SLUG.",
                              f"Type {course.tracks[0].id}/my-idea, say.")
     track = next((t for t in course.tracks if name in (t.id, t.folder, str(t.number))), None)
     if track is None:
@@ -62,7 +62,7 @@ def plan(course: Course, roots: Roots, where: str, *, title: str = "", minutes: 
         raise TritonlabError(f"There is no track called '{name}'.",
                              f"Name one of {ids}; a track is a folder with a track.toml.")
     if track.starter not in module_files.STARTERS:
-        raise TritonlabError(f"{track.id} has starters of an unknown kind, '{track.starter}'.",
+        raise TritonlabError(f"{track.id} has an unknown kind of starter, '{track.starter}'.",
                              f"Its track.toml may say {' or '.join(module_files.STARTERS)}.")
     if not _SLUG.fullmatch(slug) or len(slug) > LONGEST_SLUG:
         raise TritonlabError(f"'{slug}' cannot be the name of a module.",
@@ -89,8 +89,8 @@ def _next_number(track: Track, roots: Roots, slug: str) -> int:
     names = [path.name for root in (roots.tracks, roots.solutions, roots.suites)
              for path in (root / track.folder).glob("[0-9][0-9]-*")]
     if taken := next((name for name in names if name[3:] == slug), None):
-        raise TritonlabError(f"{track.id}/{slug} is there already, as {track.folder}/{taken}.",
-                             f"`tritonlab check {track.id}/{slug}` says how far it is.")
+        raise TritonlabError(f"{track.id}/{slug} already exists, as {track.folder}/{taken}.",
+                             f"`tritonlab check {track.id}/{slug}` shows its state.")
     last = max((int(name[:2]) for name in names), default=0)
     if last >= MOST_MODULES:
         raise TritonlabError(f"{track.id} has no number left after {last}.",
@@ -123,7 +123,7 @@ def write(plan: Plan) -> list[Path]:
                     created.append(missing)
         for path, text in texts.items():
             if not safe_files.create(path, text.encode()):
-                raise FileExistsError(errno.EEXIST, "a file is there already", str(path))
+                raise FileExistsError(errno.EEXIST, "a file already exists", str(path))
             created.append(path)
     except OSError as error:
         for path in reversed(created):

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from tritonlab import errors
-from tritonlab.cli import author, boundary, doctor, grade, kernels, learn, record
+from tritonlab.cli import author, boundary, doctor, explain, grade, kernels, learn, record
 from tritonlab.errors import Interrupted
 from tritonlab.version import __version__
 
@@ -19,7 +19,7 @@ app = typer.Typer(name="tritonlab", rich_markup_mode=None, pretty_exceptions_ena
                   context_settings={"terminal_width": _columns} if _columns < NARROW else {})
 for _verb in (
         record.list_, learn.start, learn.next_, learn.read, learn.hint, learn.reset,
-        learn.solution, grade.grade, kernels.inspect, record.status, record.merge,
+        learn.solution, grade.grade, explain.explain, kernels.inspect, record.status, record.merge,
         record.certificate, record.verify, record.report, doctor.tour, doctor.doctor,
         kernels.bench, grade.watch, author.check, author.new):
     app.command(_verb.__name__.rstrip("_"))(_verb)

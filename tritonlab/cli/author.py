@@ -16,23 +16,23 @@ from tritonlab.errors import BadCourse, TritonlabError
 
 Folder = Annotated[Path | None, typer.Option(
     "--course", metavar="FOLDER",
-    help="A course elsewhere: a folder with tracks/, solutions/ and suites/.")]
+    help="Use another course: a folder with tracks/, solutions/ and suites/.")]
 MOST_NAMED = 3  # modules in the command that is offered
 
 
 @verb
 def check(
     ids: Annotated[list[str] | None, typer.Argument(
-        metavar="ID", help="Modules such as track1/softmax; all if left out.",
+        metavar="ID", help="Modules, such as track1/softmax. Default: all.",
         autocompletion=options.modules)] = None,
     folder: Folder = None,
     runs: Annotated[int, typer.Option(
-        min=1, max=1000, help="How often each mutant is graded, with fresh inputs.")] = 5,
+        min=1, max=1000, help="Number of grades per mutant, each with new inputs.")] = 5,
     anew: Annotated[bool, typer.Option(
-        "--no-cache", help="Prove everything anew, whatever was proved before.")] = False,
+        "--no-cache", help="Ignore cached proofs and prove everything again.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """For authors: prove modules, and that their tests find mistakes."""
+    """For authors: check modules, and prove that their tests find mistakes."""
     from tritonlab.authoring import module_files, runner
     from tritonlab.render import author as view
 
@@ -55,19 +55,21 @@ def check(
 @verb
 def new(
     where: Annotated[str, typer.Argument(
-        metavar="TRACK/SLUG", help="Such as track2/my-idea; the number is the next free one.",
+        metavar="TRACK/SLUG",
+        help="Track and slug, such as track2/my-idea. The next free number is used.",
         autocompletion=options.tracks)],
-    title: Annotated[str, typer.Option(help="Of the module; made of the slug if left out.")] = "",
+    title: Annotated[str, typer.Option(
+        help="Title of the module. Default: derived from the slug.")] = "",
     minutes: Annotated[int, typer.Option(
-        min=1, max=6000, help="That a learner is expected to take.")] = 120,
+        min=1, max=6000, help="Expected time of a learner, in minutes.")] = 120,
     elective: Annotated[bool, typer.Option(
-        "--elective", help="It does not count among the core modules.")] = False,
+        "--elective", help="Make the module an elective, not a core module.")] = False,
     entry: Annotated[str, typer.Option(
-        metavar="NAME", help="The learner's function; made of the slug if left out.")] = "",
+        metavar="NAME", help="Name of the function. Default: derived from the slug.")] = "",
     folder: Folder = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """For authors: make the files of a new module; they work at once."""
+    """For authors: create the files of a new, working module."""
     from tritonlab.authoring import scaffold
     from tritonlab.render import author as view
 
@@ -75,7 +77,7 @@ def new(
     if roots == course.shipped_roots() and roots.tracks.parent == course.package():
         raise TritonlabError(
             f"The shipped course is part of the installed package {course.package()}, which the "
-            "next installation replaces. Nothing was made.",
+            "next installation replaces. Nothing was created.",
             "Name the folder of your own course with `--course DIR`, or type this in a checkout "
             "of tritonlab.")
     the_course = _course_of_author(roots, EXIT_USAGE)
@@ -98,7 +100,7 @@ def _course_of_author(roots: course.Roots, malformed: int) -> course.Course:
     try:
         return course.load(roots)
     except BadCourse as error:
-        failure = TritonlabError(error.message, "Repair it, then repeat the command.")
+        failure = TritonlabError(error.message, "Fix it, then repeat the command.")
         failure.exit_code = malformed
         raise failure from error
 

@@ -59,7 +59,7 @@ def show_usage(error: Any) -> int:
     command = error.ctx.command_path if error.ctx else "tritonlab"
     usage = [error.ctx.get_usage()] if error.ctx else []
     end = "" if message.endswith((".", "?")) else "."
-    return warn(*usage, f"{message}{end} `{command} --help` shows what can be typed.") or EXIT_USAGE
+    return warn(*usage, f"{message}{end} `{command} --help` shows the usage.") or EXIT_USAGE
 
 
 def run(work: Callable[[], int]) -> int:

@@ -13,7 +13,7 @@ from tritonlab.course import course
 
 @verb
 def tour(as_json: Json = False, plain: Plain = False) -> int:
-    """See in a minute how it works: start, fail, pass, certificate. Leaves nothing behind."""
+    """Show in a minute how it works: start, fail, pass, certificate. Leaves no files."""
     from tritonlab.doctor import tour as the_tour
     from tritonlab.render import doctor as view
 
@@ -37,10 +37,10 @@ def tour(as_json: Json = False, plain: Plain = False) -> int:
 @verb
 def doctor(
     attack: Annotated[bool, typer.Option(
-        "--attack", help="Try to break out of the sandbox, on decoys, in 26 ways.")] = False,
+        "--attack", help="Run 26 attacks on the sandbox, against decoys.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """What is installed, how far strangers' code is kept apart, what can be decided here."""
+    """Check this machine: versions, isolation, GPU, and the verdicts it can give."""
     from tritonlab.doctor import doctor as the_doctor
     from tritonlab.doctor import environment_checks
     from tritonlab.render import doctor as view
@@ -48,7 +48,7 @@ def doctor(
     screen = screen_on(plain)
     with progress_on(plain or as_json) as progress:
         diagnosis = the_doctor.examine(environment_checks.display(
-            screen.is_terminal, screen.colour, screen.full_width, sys.stdout.encoding or ""),
+            screen.is_terminal, screen.color, screen.full_width, sys.stdout.encoding or ""),
             attack=attack, tell=progress)
     command = "tritonlab doctor" if diagnosis.exit_code == EXIT_GRADER_BROKE else \
         "tritonlab list" if attack else "tritonlab doctor --attack"

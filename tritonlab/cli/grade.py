@@ -41,7 +41,8 @@ def grade(
     pending: Annotated[bool, typer.Option(
         "--pending", help="Grade again, on a GPU, all that was passed without one.")] = False,
     verbose: Annotated[bool, typer.Option(
-        "--verbose", "-v", help="Name every check, also where all are passed.")] = False,
+        "--verbose", "-v", help="List all checks too, with their figures beside the limits.",
+    )] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Run the hidden tests on an exercise, show the verdict, and record it."""
@@ -72,7 +73,8 @@ def grade(
         replay = _replay(submission, first)
         show(as_json, plain, {"module": module.id, **data}, lambda screen: view.show(
             screen, module, report, _details(report, submission),
-            replay if replay != command else "", result.reading, verbose=verbose), command, before)
+            replay if replay != command else "", result.reading, verbose=verbose,
+            more=_after_pass(submission, report, result)), command, before)
     except KeyboardInterrupt:
         raise Interrupted(recorded=result.saved) from None
     except OSError as error:  # output failed; grade and exit code stand
@@ -147,10 +149,25 @@ def _after_grade(the_course: course.Course, submission: Submission, report: Repo
         return command, "Try once more: "
     if report.verdict is Verdict.INCONCLUSIVE and report.out_of_time:
         return f"{command} --all", "Without a limit of time: "
-    if report.only:  # a failure that is no case's own has no replay
+    if report.only:  # a failure without a case has no replay
         command = _replay(submission, report.first_failure) or \
             f"{submission.typed('grade')} --case {shlex.quote(report.only)} --seed {report.seed}"
     return command, f"Edit {submission.to_edit}, then type: "
+
+
+def _after_pass(submission: Submission, report: Report,
+                result: grading.SaveResult) -> list[tuple[str, str]]:
+    """Returns the commands that a pass makes worth typing, each with what it shows."""
+    from grader.report import Kind
+
+    module = submission.module
+    whose = "" if submission.here in (None, module) else f" {module.id}"
+    timed = any(case.kind is Kind.PERFORMANCE for case in report.results)
+    commands = [
+        *[("bench", "your kernel beside PyTorch and the solution")] * timed,
+        *[("read --answers", "the answers to the lesson's questions")] * module.has_answers,
+        ("solution", "the solution beside yours")]
+    return [(f"tritonlab {verb}{whose}", shows) for verb, shows in commands] if result.saved else []
 
 
 def _replay(submission: Submission, result: CaseResult | None) -> str:

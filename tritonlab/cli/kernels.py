@@ -23,18 +23,18 @@ def inspect(
     module_id: OfModule = None,
     target: Annotated[str, typer.Option(
         metavar="GPU", autocompletion=options.gpus,
-        help="The GPU that it is compiled for.")] = targets.DEFAULT,
+        help="GPU to compile for.")] = targets.DEFAULT,
     case: Annotated[str | None, typer.Option(
         metavar="NAME", autocompletion=options.cases,
-        help="The case that is looked at; by default those of performance.")] = None,
-    ptx: Annotated[bool, typer.Option("--ptx", help="Print the PTX too, by source line.")] = False,
+        help="Case to inspect. Default: the performance cases.")] = None,
+    ptx: Annotated[bool, typer.Option("--ptx", help="Also print the PTX, by source line.")] = False,
     sass: Annotated[bool, typer.Option(
-        "--sass", help="Print the machine code too, by source line.")] = False,
+        "--sass", help="Also print the machine code (SASS), by source line.")] = False,
     html: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write a page for a browser instead.")] = None,
+        metavar="FILE", help="Write an HTML page instead.")] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """What the compiler makes of your kernels for a GPU, line by line. Needs no GPU."""
+    """Show the compiled code of your kernels, line by line. Needs no GPU."""
     from tritonlab.grading import kernels
     from tritonlab.render import inspect_text as view
 
@@ -67,20 +67,20 @@ def bench(
     exercise: CurrentOr = None,
     module_id: OfModule = None,
     function: Annotated[str, typer.Option(
-        metavar="NAME", help="Only this function, where the module has several.")] = "",
+        metavar="NAME", help="Benchmark only this function, if the module has several.")] = "",
     target: Annotated[str | None, typer.Option(
         metavar="GPU", autocompletion=options.gpus,
         help="Predict for this GPU, such as a100, instead of measuring.")] = None,
     gpu: Annotated[bool, typer.Option(
-        "--gpu/--no-gpu", help="Measure on this machine's GPU, if it has one; else predict.",
+        "--gpu/--no-gpu", help="Measure on this machine's GPU if it has one, otherwise predict.",
     )] = True,
     html: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write a page for a browser, with pictures and tables.")] = None,
+        metavar="FILE", help="Write an HTML page with charts and tables.")] = None,
     png: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write a picture: speed over size, and the roofline.")] = None,
+        metavar="FILE", help="Write a chart: speed over size, and the roofline.")] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """How fast your kernels are beside PyTorch and the solution, over sizes.
+    """Compare the speed of your kernels with PyTorch and the solution, over sizes.
 
     Right values come first: what is wrong is not timed. Without a GPU, times are predicted. The
     last benchmark of each module is kept for `tritonlab report`.

@@ -38,7 +38,8 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
 
     After a pass that is the first one of the course, so that nothing is left behind. Where the
     current module is open, that one is left for later, and the next behind it is started; behind
-    the last comes the first. Electives come once no core module is left.
+    the last comes the first. Electives come once no core module is left, except warm-ups, which
+    come before the module that they prepare for.
     """
     the_course = course.load()
     place = workspace.find()
@@ -68,7 +69,7 @@ def read(
         "--pager/--no-pager", help="A screen at a time, where there is a terminal.")] = True,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The lesson of a module, or the page `grading`."""
+    """Show the lesson of a module, or the page `grading`."""
     from tritonlab.render import lesson as view
 
     the_course = course.load()
@@ -117,7 +118,7 @@ def hint(
     function: Function = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The next rung of help, for a TODO, for a function, or for what failed last."""
+    """Show the next hint for a TODO, a function, or the last failure."""
     from tritonlab.render import exercise as view
 
     the_course, place, module = _meant(module_id)
@@ -137,7 +138,7 @@ def reset(
         "--undo", help="Bring the newest backup back; what it replaces is kept too.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """A fresh exercise in the place of your work, which is kept in a dated backup."""
+    """Replace your work with a fresh exercise; a dated backup keeps your work."""
     from tritonlab.render import exercise as view
     from tritonlab.workspace import reset as the_reset
 
@@ -170,7 +171,7 @@ def solution(
         "--give-up", help="Show it before a pass; the certificate will say so.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The reference solution beside your work: after a pass, or when you give up."""
+    """Compare your work with the reference solution, after a pass or when you give up."""
     from tritonlab.grading import solution_diff
     from tritonlab.render import exercise as view
 
@@ -218,7 +219,8 @@ def _begin(the_course: Course, module: Module, edit: bool, as_json: bool, plain:
     show(as_json, plain,
          {"schema": 1, "module": module.id, "kernel": str(begun.started.kernel),
           "copied": begun.started.copied, "kept": begun.started.kept,
-          "missing_prerequisites": begun.missing, "editor": opened or None},
+          "missing_prerequisites": begun.missing,
+          "warm_ups": [one.id for one in begun.warm_ups], "editor": opened or None},
          lambda screen: view.show_start(screen, begun, why, opened),
          begun.command, f"Edit {to_edit}, then type: ")
     return warn(begun.warning)

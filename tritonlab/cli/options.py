@@ -14,6 +14,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar
 import typer
 
 from grader.engine.compiler import targets
+from grader.finding import NAMES
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
@@ -70,6 +71,14 @@ def gpus(incomplete: str) -> list[Completion]:
 
 
 @harmless
+def codes(incomplete: str) -> list[Completion]:
+    """Completes names of findings, otherwise their codes."""
+    by_name = [(name, code) for code, name in NAMES.items() if name.startswith(incomplete)]
+    return by_name or [(code, name) for code, name in NAMES.items()
+                       if code.startswith(incomplete.upper())]
+
+
+@harmless
 def functions(ctx: typer.Context, incomplete: str) -> list[str]:
     """Completes the functions of the module that have hints."""
     the_course = course.load()
@@ -109,20 +118,21 @@ def _bash_wants_quotes() -> bool:
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Plain = Annotated[bool, typer.Option("--plain", help="One fact a line, no colour, no tables.")]
+Plain = Annotated[bool, typer.Option(
+    "--plain", help="Print one fact per line, without color or tables.")]
 OptionalId = Annotated[str | None, typer.Argument(
-    metavar="[ID]", help="The current module if left out.",
+    metavar="[ID]", help="Default: the current module.",
     autocompletion=modules)]
 ModuleId = Annotated[str, typer.Argument(
-    metavar="ID", help="Such as track1/softmax or 1.3.", autocompletion=modules)]
+    metavar="ID", help="Module, such as track1/softmax or 1.3.", autocompletion=modules)]
 CurrentOr = Annotated[str | None, typer.Argument(
-    metavar="[ID or PATH]", help="The current module if left out.",
+    metavar="[ID or PATH]", help="Default: the current module.",
     autocompletion=modules)]
 OfModule = Annotated[str | None, typer.Option(
-    "--module", metavar="ID", help="The module that the file at PATH belongs to.",
+    "--module", metavar="ID", help="Module that the file at PATH belongs to.",
     autocompletion=modules)]
 Gpu = Annotated[bool, typer.Option(
-    "--gpu/--no-gpu", help="Run and time the kernels on this machine's GPU too, if it has one.")]
+    "--gpu/--no-gpu", help="Also run and time the kernels on this machine's GPU, if it has one.")]
 Function = Annotated[str | None, typer.Option(
-    metavar="NAME", help="A function that is to be written or repaired.",
+    metavar="NAME", help="Function to write or fix.",
     autocompletion=functions)]

@@ -22,7 +22,7 @@ from tritonlab.workspace import output_files, workspace
 
 @verb
 def list_(as_json: Json = False, plain: Plain = False) -> int:
-    """All tracks and modules, and how far you have come."""
+    """List all tracks and modules, with your progress."""
     from tritonlab.render import progress as view
 
     the_course = course.load()
@@ -40,13 +40,13 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
 @verb
 def status(
     module_id: Annotated[str | None, typer.Argument(
-        metavar="[ID]", help="Only the attempts at this module.",
+        metavar="[ID]", help="Show only the attempts at this module.",
         autocompletion=options.modules)] = None,
     history: Annotated[bool, typer.Option(
-        "--history", help="Every attempt: verdict, evidence, checks, hints, device.")] = False,
+        "--history", help="Show every attempt: verdict, evidence, checks, hints, device.")] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """Your progress: what is passed, what is open, what is left; or every attempt."""
+    """Show your progress: modules passed, open and left; or every attempt."""
     from tritonlab.render import progress as view
 
     the_course = course.load()
@@ -85,10 +85,10 @@ def _history(the_course: course.Course, reading: JournalReading, module_id: str 
 @verb
 def merge(
     path: Annotated[Path, typer.Argument(
-        metavar="PATH", help="A workspace, its .tritonlab folder, or a journal.jsonl.")],
+        metavar="PATH", help="Workspace, its .tritonlab folder, or a journal.jsonl.")],
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """Add what you did on another machine to the record here; merging again changes nothing."""
+    """Merge the record of another machine into this one; merging again changes nothing."""
     from tritonlab.render import progress as view
 
     the_course = course.load()
@@ -105,12 +105,12 @@ def merge(
 @verb
 def certificate(
     name: Annotated[str | None, typer.Option(
-        help="The name to put on it; an empty one takes it off.")] = None,
+        help="Name on the certificate; an empty name removes it.")] = None,
     html: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write a page for a browser too, to print on one sheet.")] = None,
+        metavar="FILE", help="Also write an HTML page that prints on one sheet.")] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """The certificate, made anew from the journal."""
+    """Show the certificate, created from the journal."""
     from tritonlab.render import certificate_text as view
 
     output_files.check(html)
@@ -132,7 +132,7 @@ def certificate(
         screen = boundary.screen_on(plain)
         view.show(screen, current, html)
         screen.next(*((f"tritonlab verify {shlex.quote(shown(html.absolute()))}",
-                       "Grade again what it says: ") if html else
+                       "Grade its claims again: ") if html else
                       (onward(the_course, reading, done="tritonlab list"), "Next: ")))
     return warn(warning, *reading.problems)
 
@@ -140,14 +140,14 @@ def certificate(
 @verb
 def verify(
     file: Annotated[Path, typer.Argument(
-        metavar="FILE", help="A certificate: its page, its JSON, or a workspace.")],
+        metavar="FILE", help="Certificate: an HTML page, a JSON file, or a workspace.")],
     sources: Annotated[Path | None, typer.Option(
-        metavar="FOLDER", help="Where the sources lie, as in a workspace. By default beside the "
-                               "certificate.")] = None,
+        metavar="FOLDER", help="Folder with the sources, laid out as in a workspace. Default: "
+                               "the folder of the certificate.")] = None,
     gpu: Gpu = True,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """Grade again, on new inputs, what a certificate claims. Nothing is recorded.
+    """Grade the claims of a certificate again, on new inputs. Nothing is recorded.
 
     Exit code 0 if all that is claimed holds, as far as this machine can show; 1 if anything does
     not, its source is missing or another one; 2 if there is nothing to verify.
@@ -161,7 +161,7 @@ def verify(
     root = sources or verification.sources(file, claimed)
     if not root.is_dir():
         raise TritonlabError(f"There is no folder {shown(root)}.",
-                             "Name the one that holds the sources with `--sources FOLDER`.")
+                             "Pass the folder that contains the sources with `--sources FOLDER`.")
     with progress_on(plain or as_json) as progress:
         result = verification.verify(the_course, claimed, root, gpu=gpu, on_event=progress)
     command, before = verification.onward(result, shown(file), shown(root))
@@ -174,11 +174,11 @@ def verify(
 @verb
 def report(
     html: Annotated[Path | None, typer.Option(
-        metavar="FILE", help="Write a page for a browser, with attempts over time and pictures.",
+        metavar="FILE", help="Write an HTML page with attempts over time and charts.",
     )] = None,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """Your way so far: modules, attempts over time, evidence, hints and benchmarks."""
+    """Show your progress: modules, attempts, evidence, hints and benchmarks."""
     from tritonlab.render import progress as view
 
     output_files.check(html)

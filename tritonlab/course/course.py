@@ -4,7 +4,7 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -61,7 +61,7 @@ def roots_in(folder: Path) -> Roots:
 
 @dataclass(frozen=True)
 class HintGroup:
-    """Three rungs of help for some TODOs or functions: a question, a tool, a shape."""
+    """Three rungs of help for TODOs or functions: a question, a tool, code of another kernel."""
 
     group: str
     title: str
@@ -90,6 +90,7 @@ class Module:
     hints: tuple[HintGroup, ...] = ()
     marker: str = "TODO"  # the word before the numbers of the exercise's places
     files: tuple[str, ...] = ()  # further files of the exercise, by their paths
+    before: str = ""  # a warm-up: the id of the module that it directly precedes in its track
     course: str = SHIPPED  # the id of its course
 
     @property
@@ -118,6 +119,10 @@ class Module:
     def lesson(self) -> str:
         """The lesson as Markdown; raises BadCourse if it cannot be read."""
         return _text(f"The lesson of {self.id}", self.folder / LESSON)
+
+    @property
+    def has_answers(self) -> bool:
+        return self.solution.with_name(ANSWERS).is_file()
 
     def answers(self) -> str:
         """The answers to its questions as Markdown; raises BadCourse if they cannot be read."""
@@ -259,9 +264,15 @@ def _id(roots: Roots) -> str:
 
 def _track(file: Path, roots: Roots, course_id: str) -> Track:
     track = _load(file, Track, folder=file.parent.name)
-    return replace(track, modules=tuple(
+    return replace(track, modules=_in_order([
         _module(folder, track, roots, course_id) for folder in sorted(file.parent.iterdir())
-        if _FOLDER.fullmatch(folder.name) and (folder / "module.toml").is_file()))
+        if _FOLDER.fullmatch(folder.name) and (folder / "module.toml").is_file()]))
+
+
+def _in_order(modules: Sequence[Module]) -> tuple[Module, ...]:
+    """Returns modules in the order of their folders, warm-ups directly before their modules."""
+    places = {module.id: place for place, module in enumerate(modules)}
+    return tuple(sorted(modules, key=lambda m: (places.get(m.before, places[m.id]), not m.before)))
 
 
 def _module(folder: Path, track: Track, roots: Roots, course_id: str) -> Module:

@@ -1,1 +1,1 @@
-"""What this machine can decide: versions, isolation, GPU, self-tests, the tour."""
+"""Checks of this machine: versions, isolation, GPU, self-tests, the tour."""

@@ -104,18 +104,18 @@ def _levels(failed: Sequence[str], probe: "Probe | None") -> tuple[Level, ...]:
     if failed:
         hindrance, remedy = measured = (
             f"no verdict can be trusted before this passes: {', '.join(failed)}",
-            "Do what is said there, then type `tritonlab doctor` again.")
+            "Follow the advice there, then type `tritonlab doctor` again.")
     elif probe is None:
-        measured = ("how fast a kernel is takes a GPU of NVIDIA's",
+        measured = ("speed is measured only on an NVIDIA GPU",
                     "On a machine with one, type `tritonlab grade --pending` in this workspace.")
     elif probe.ceilings is None:
-        measured = ("how fast a kernel is: there is a GPU, and no kernel runs on it yet",
-                    "Do what is said above at 'kernels on the GPU'.")
+        measured = ("speed: there is a GPU, but no kernel runs on it yet",
+                    "Follow the advice above at 'kernels on the GPU'.")
     return (Level(correct, "right or wrong, on every size and view; accesses out of bounds, races "
-                           "between programs, what is never written", hindrance, remedy),
+                           "between programs, elements that are never written", hindrance, remedy),
             Level(efficient, "the bytes that a kernel moves beside those that it must, and what "
                              "the compiler makes of it", hindrance, remedy),
-            Level(fast, "right values on this GPU too, and its speed by the clock", *measured))
+            Level(fast, "values on this GPU, and measured speed", *measured))
 
 
 def _grader(attack: bool, tell: Tell) -> tuple[
@@ -143,10 +143,11 @@ def _grader(attack: bool, tell: Tell) -> tuple[
         refused = errors.cannot_grade(error)
         return [Check("engine", Status.BAD, refused.message, refused.next_step)], None, None, ()
     checks = [
-        Check("engine", Status.GOOD, "it fits this Triton, and its own kernels came out as known")]
+        Check("engine", Status.GOOD, "it supports this Triton version, and its "
+                                            "own kernels gave the expected results")]
     for name, trouble, fine in (
             ("interpreter", trial.interpreter,
-             "a right kernel passed, and one that reads past its tensor was caught"),
+             "a right kernel passed, and an out-of-bounds read was detected"),
             ("compiler", trial.compiler, f"a kernel was compiled for the {targets.find().title}")):
         checks.append(Check(name, Status.BAD, errors.brief(trouble), _REINSTALL) if trouble
                       else Check(name, Status.GOOD, fine))
@@ -156,7 +157,7 @@ def _grader(attack: bool, tell: Tell) -> tuple[
 def _sandbox(isolation: Isolation) -> list[Check]:
     state = Status.GOOD if isolation.tier == 2 else Status.NOTE
     remedy = "" if state is Status.GOOD else (
-        "Your own work is graded as well as anywhere. Do not grade files of strangers here.")
+        "Your own work is graded normally. Do not grade untrusted files on this machine.")
     return [Check("sandbox", state, isolation.describe(), remedy),
             *(Check(f"sandbox without {measure}", Status.NOTE, "left open", remedy)
               for measure, remedy in isolation.missing)]
@@ -179,23 +180,23 @@ def _gpu(probe: "Probe | None") -> list[Check]:
               f"{ceilings.matmul_tflops:,.0f} TFLOP/s in float16; measured on "
               f"{ceilings.measured_at[:10]}")
     return [Check("GPU", Status.GOOD, observed),
-            Check("kernels on the GPU", Status.GOOD, "one was compiled and ran as it should"),
+            Check("kernels on the GPU", Status.GOOD, "a kernel gave the expected result"),
             Check("ceilings", Status.GOOD, speeds)]
 
 
 def _no_gpu() -> Check:
     if detect.without_driver():
-        return Check("GPU", Status.NOTE, "an NVIDIA GPU is there, and no driver serves it",
+        return Check("GPU", Status.NOTE, "there is an NVIDIA GPU, but no driver for it",
                      "Install NVIDIA's driver, or start the container with access to the GPU. "
-                     "Until then everything but speed is graded.")
+                     "Until then, everything except speed is graded.")
     if detect.names():
         return Check("GPU", Status.NOTE, f"{', '.join(detect.names())}, hidden by "
-                                        "CUDA_VISIBLE_DEVICES", "Unset it to have speed measured.")
+                                        "CUDA_VISIBLE_DEVICES", "Unset it to measure speed.")
     if _AMD.exists():
-        return Check("GPU", Status.NOTE, "an AMD GPU, which the grader does not run kernels on",
-                     "None is needed to be graded; speed takes one of NVIDIA.")
+        return Check("GPU", Status.NOTE, "an AMD GPU, which the grader does not support",
+                     "Grading needs no GPU; measuring speed needs an NVIDIA GPU.")
     return Check("GPU", Status.NOTE, "none was found",
-                 "None is needed to be graded. The lessons' benchmarks say what they skip.")
+                 "Grading needs no GPU. The benchmarks of the lessons report what they skip.")
 
 
 def _remedy() -> str:
@@ -210,7 +211,7 @@ def _remedy() -> str:
         return ("Triton compiles a launcher for each kernel, and Python's headers are missing: "
                 "install them (`apt install python3-dev`).")
     return ("`nvidia-smi` should name the GPU, and `python -c 'import torch; "
-            "torch.ones(1).cuda()'` should say nothing.")
+            "torch.ones(1).cuda()'` should print nothing.")
 
 
 def cuda_version() -> str:

@@ -60,10 +60,10 @@ def machine() -> list[Check]:
 def disks() -> list[Check]:
     """Checks space and permissions of workspace, cache and temporary files."""
     checks = [_disk("disk: workspace", workspace.locate(), ENOUGH_FOR_WORK,
-                    "Without it no result is saved: free some space, or set TRITONLAB_WORKSPACE to "
-                    "a folder elsewhere."),
+                    "Without it, no result is saved: free some space, or set TRITONLAB_WORKSPACE "
+                    "to a folder elsewhere."),
               _disk("disk: cache", _cache(), ENOUGH_FOR_CACHE,
-                    "Without it a GPU is measured anew each time: free some space, or set "
+                    "Without it, the GPU is measured again each time: free some space, or set "
                     "XDG_CACHE_HOME to a folder elsewhere.")]
     try:
         temporary = Path(tempfile.gettempdir())
@@ -75,18 +75,18 @@ def disks() -> list[Check]:
                            "elsewhere.")]
 
 
-def display(is_terminal: bool, colour: bool, width: int, encoding: str) -> Check:
+def display(is_terminal: bool, color: bool, width: int, encoding: str) -> Check:
     """Checks color, width in columns and encoding of standard output."""
     if not is_terminal:
-        kind = "no terminal: neither colour nor a line of progress"
-    elif not colour:
-        kind = "no colour, and words say the same"
+        kind = "no terminal: no color and no progress line"
+    elif not color:
+        kind = "no color; words convey the same"
     else:
-        kind = "colour"
+        kind = "color"
     observed = f"{kind}, {width} columns, {encoding.upper() or 'unknown encoding'}"
     remedies = []
     if "utf" not in encoding.lower():
-        remedies.append("Signs that the encoding lacks are shown as '?': set LANG=C.UTF-8.")
+        remedies.append("Characters that the encoding lacks are shown as '?': set LANG=C.UTF-8.")
     if width < NARROW:
         remedies.append(f"Widen it to {NARROW} columns or type `--plain`: tables do not fit.")
     return Check("terminal", Status.NOTE if remedies else Status.GOOD, observed, " ".join(remedies))
@@ -98,8 +98,8 @@ def editors() -> Check:
     if chosen is None:
         return Check("editor", Status.NOTE, " ".join([*unusable, "None was found."]),
                      f"Only `--edit` needs one. {editor.NAME_ONE}")
-    origin = f"named by {chosen.variable}" if chosen.variable else "found, as none is named"
-    kind = "it opens a window of its own" if chosen.has_window else "it needs the terminal"
+    origin = f"named by {chosen.variable}" if chosen.variable else "found automatically"
+    kind = "it opens its own window" if chosen.has_window else "it needs the terminal"
     observed = " ".join([*unusable, f"{chosen.name}, {origin}; {kind}"])
     return Check("editor", Status.NOTE if unusable else Status.GOOD, observed,
                  "Correct the variable, or unset it." if unusable else "")
@@ -128,7 +128,7 @@ def record() -> list[Check]:
     if reading.problems:
         return [*checks, Check(
             "journal", Status.NOTE, " ".join((f"{count}.", *reading.problems)),
-            "All other records count, and nothing has to be repaired; to have a lost grade on "
+            "All other records count, and nothing has to be fixed; to have a lost grade on "
             "record again, grade that module again.")]
     writable = _writable("journal", place.mark / JOURNAL)
     return [*checks, writable if writable.state is not Status.GOOD else Check(
@@ -150,9 +150,9 @@ def _in_range(name: str, version: str, wanted: Requirement) -> Check:
     observed = f"{version}, supported is {wanted.specifier}" if wanted.specifier else version
     if wanted.specifier.contains(version.partition("+")[0], prereleases=True):
         return Check(name, Status.GOOD, observed)
-    return Check(name, Status.NOTE, f"{observed}; the grader was not checked with it",
+    return Check(name, Status.NOTE, f"{observed}; the grader was not tested with it",
                  f"Type: pip install '{wanted}'" if name != "python" else
-                 "Make the environment anew with a supported Python.")
+                 "Create the environment again with a supported Python.")
 
 
 def _memory() -> Check:
@@ -161,14 +161,14 @@ def _memory() -> Check:
         sizes = {line.split(":")[0]: int(line.split()[1]) * _KIB for line in text.splitlines()}
         total, free = sizes["MemTotal"], sizes["MemAvailable"]
     except (OSError, ValueError, KeyError):
-        return Check("memory", Status.NOTE, "how much there is cannot be told on this system",
+        return Check("memory", Status.NOTE, "unknown on this system",
                      f"The largest cases take {_size(ENOUGH_MEMORY)}; nothing else depends on it.")
     observed = f"{_size(free)} free of {_size(total)}"
     if free >= ENOUGH_MEMORY:
         return Check("memory", Status.GOOD, observed)
     return Check("memory", Status.NOTE, f"{observed}; the largest cases take "
                  f"{_size(ENOUGH_MEMORY)}",
-                 "Close other programs if a case fails for want of memory.")
+                 "Close other programs if a case runs out of memory.")
 
 
 def _cache() -> Path:

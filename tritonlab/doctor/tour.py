@@ -63,21 +63,21 @@ def steps(course: Course, on_event: OnEvent) -> Iterator[TourStep]:
             journal.append("graded", module.id, **details)
             return report
 
-        yield _failing("Grade it untouched", "Nothing is run while places are left to fill in; "
-                       "the grader names them instead.", grade(), "P01")
+        yield _failing("Grade it untouched", "The grader lists the blanks, and runs nothing until "
+                       "they are filled in.", grade(), "P01")
         kernel.write_text(wrong, encoding="utf-8")
         yield _failing(f"Make a typical mistake: {mutant.title}",
-                       "The hidden tests find it, and the diagnosis says what it means.",
+                       "The hidden tests find it, and the diagnosis explains it.",
                        grade(), mutant.codes[0])
         kernel.write_text(solution, encoding="utf-8")
         report = grade()
-        yield TourStep("Get it right", "A pass says what was shown, and how.", _outcome(report),
+        yield TourStep("Get it right", "A pass states what was verified.", _outcome(report),
                        "every check passes", report.verdict is Verdict.PASSED, _first(report))
         earned = certificate.build(course, journal.read())
         entry = earned.entry(module)
         total = earned.tracks[module.id.partition("/")[0]]
-        yield TourStep("Look at the certificate", "Every grade is on record; the certificate is "
-                       "read off it, and any of it can be graded again.",
+        yield TourStep("Look at the certificate", "Every grade is recorded; the certificate "
+                       "summarizes the record, and all of it can be graded again.",
                        f"{module.id} is {entry.state}, evidence: {entry.evidence or 'none'}. "
                        f"Track 1 stands at {total}, the course at {earned.core}.",
                        "the module counts as passed", entry.state is certificate.ModuleState.PASSED)

@@ -72,7 +72,7 @@ def require_gpu() -> None:
         raise TritonlabError(
             f"{NO_GPU}{f': {why}' if why else ''}.",
             "Type `tritonlab grade --pending` on a machine with one, in this workspace; "
-            "`tritonlab doctor` says what a machine can decide.")
+            "`tritonlab doctor` shows what a machine can decide.")
 
 
 def grade(course: Course, place: Workspace, on_event: OnEvent | None = None) -> Iterator[Upgrade]:
@@ -97,7 +97,7 @@ def grade(course: Course, place: Workspace, on_event: OnEvent | None = None) -> 
                 continue
             if number == 0 and report.unusable_gpu:
                 raise TritonlabError(f"{NO_GPU}: {report.unusable_gpu}",
-                                     "`tritonlab doctor` says more.")
+                                     "`tritonlab doctor` shows details.")
             result = grading.save(course, submission, report)
             changed = report.source_sha256 != entry.source_sha256
             yield Upgrade(module, entry.evidence, report, result, changed=changed)

@@ -57,7 +57,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
             ``target``.
     """
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
-        raise TritonlabError(f"'{seed}' is no seed: it takes 1 to 64 hexadecimal digits.",
+        raise TritonlabError(f"'{seed}' is not a seed: a seed has 1 to 64 hexadecimal digits.",
                              "Copy it from the line of the report that begins with Repeat.")
     compiled_for = find_target(target) if target else None
     content = passed_sources.snapshot(submission)
@@ -121,17 +121,17 @@ def grader_for(module: Module, sandbox: "Sandbox | None") -> Iterator["Sandbox"]
 def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
     """Returns the error for a name of no case, or of several, with the nearest names."""
     if error.wanted.casefold().strip().startswith(GATE):
-        return TritonlabError(f"'{error.wanted}' is no case of its own: it is asked of every case "
+        return TritonlabError(f"'{error.wanted}' is not a separate case: it applies to every case "
                               "that launches a kernel, together with the case's values.",
                               f"Name one of these, or grade all: `tritonlab grade {module.id}`.")
     names = "; ".join(f'"{name}"' for name in error.near)
     if error.several:
         more = "" if error.several == len(error.near) else "such as "
-        return TritonlabError(f"{error.several} cases of {module.id} go by '{error.wanted}': "
+        return TritonlabError(f"{error.several} cases of {module.id} match '{error.wanted}': "
                               f"{more}{names}.", "Type more of the name.")
     nearest = f" The nearest: {names}." if names else ""
-    return TritonlabError(f"No case of {module.id} goes by '{error.wanted}'.{nearest}",
-                          f"`tritonlab grade {module.id}` names all of them.")
+    return TritonlabError(f"No case of {module.id} is called '{error.wanted}'.{nearest}",
+                          f"`tritonlab grade {module.id}` lists all of them.")
 
 
 def start_sandbox() -> "Sandbox":
@@ -167,7 +167,7 @@ def save(course: Course, submission: Submission, report: Report) -> SaveResult:
         return SaveResult(before)
     if submission.workspace is None:
         return SaveResult(before, complaint="The result was not saved: there is no workspace here. "
-                          f"`tritonlab start {submission.module.id}` makes one.")
+                          f"`tritonlab start {submission.module.id}` creates one.")
     if not submission.in_place:
         own = submission.workspace.kernel(submission.module)
         complaint = (f"The result was not recorded: {errors.shown(submission.kernel)} is not the "

@@ -19,7 +19,7 @@ def choose(module: Module, reading: JournalReading, todo: int | None = None,
         TritonlabError: the module has no hints, or none for that place.
     """
     if not module.hints:
-        raise TritonlabError(f"{module.id} has no hints.", "Its README.md is the place to look.")
+        raise TritonlabError(f"{module.id} has no hints.", "See its README.md.")
     if todo is not None or function is not None:
         group = module.hint_group(todo, function if todo is None and function else "")
         if group is not None:

@@ -67,7 +67,7 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
 def check(module: Module, names: list[str], function: str) -> None:
     """Raises TritonlabError if the module, or its function, has no benchmark."""
     if not names:
-        raise TritonlabError(f"{module.id} has no benchmark: what it asks for is not a matter of "
+        raise TritonlabError(f"{module.id} has no benchmark, because it does not ask for "
                              "speed.", f"`tritonlab grade {module.id}` grades it.")
     if function and function not in names:
         raise TritonlabError(f"{module.id} has no benchmark of a function '{function}'. It has "

@@ -1,7 +1,9 @@
 """The reference solution beside the learner's files, and who may see it."""
 
+import ast
 import difflib
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from tritonlab.workspace.submission import Submission
 from tritonlab.workspace.workspace import Workspace
 
 CONTEXT = 3  # lines that are shown around a difference
+
+Opcode = tuple[str, int, int, int, int]  # as of ``difflib.SequenceMatcher``
+Lines = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,22 @@ class FileComparison:
         """The unified diff from the learner's file to the solution's, without line ends."""
         return list(difflib.unified_diff(self.yours, self.solution, f"yours/{self.name}",
                                          f"solution/{self.name}", n=CONTEXT, lineterm=""))
+
+    @property
+    def hunks(self) -> list[list[Opcode]]:
+        """The differences with their context: in kernels, then in other code, then docstrings."""
+        cut, other = _outline(self.yours)[0], _outline(self.solution)[0]
+        if not (cut and other):
+            cut = other = 0
+        kernels = _outline(self.solution)[1]
+
+        def elsewhere(hunk: Sequence[Opcode]) -> bool:
+            return not any(tag != "equal" and b1 < last and b2 >= first
+                           for tag, _, _, b1, b2 in hunk for first, last in kernels)
+
+        code = _grouped(self.yours, self.solution, cut, other)
+        return [*sorted(code, key=elsewhere),
+                *_grouped(self.yours[:cut], self.solution[:other], 0, 0)]
 
 
 def compare(module: Module, submission: Submission) -> list[FileComparison]:
@@ -68,6 +89,25 @@ def record(course: Course, place: Workspace, module: Module) -> str:
         return ""
     done = certificate.build(course, reading).entry(module).done
     return journal.append("solution", module.id, gave_up=not done)
+
+
+def _outline(lines: Lines) -> tuple[int, list[tuple[int, int]]]:
+    """The end of the module docstring, and of each kernel the first line and the end, from 0."""
+    try:
+        tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError):
+        return 0, []
+    end = tree.body[0].end_lineno or 0 if ast.get_docstring(tree) is not None else 0
+    return end, [(node.decorator_list[0].lineno - 1, node.end_lineno or 0) for node in tree.body
+                 if isinstance(node, ast.FunctionDef)
+                 and any("jit" in ast.unparse(one) for one in node.decorator_list)]
+
+
+def _grouped(yours: Lines, solution: Lines, first: int, other: int) -> list[list[Opcode]]:
+    """The hunks between the lines from ``first`` and from ``other`` on."""
+    matcher = difflib.SequenceMatcher(None, yours[first:], solution[other:], autojunk=False)
+    return [[(tag, a1 + first, a2 + first, b1 + other, b2 + other)
+             for tag, a1, a2, b1, b2 in group] for group in matcher.get_grouped_opcodes(CONTEXT)]
 
 
 def _was_shown(reading: JournalReading, module: Module) -> bool:

@@ -1,1 +1,1 @@
-"""What a learner has passed: the journal, certificates, history, merging records."""
+"""Progress of a learner: journal, certificates, history, merging of records."""

@@ -188,16 +188,25 @@ def build(course: Course, reading: JournalReading) -> Certificate:
 
 def next_module(course: Course, reading: JournalReading,
                 after: Module | None = None) -> Module | None:
-    """Returns the next module that is not passed, core modules first; None if there is none.
+    """Returns the next module that is not passed; None if there is none.
 
-    The search starts behind ``after`` and wraps around, so that every module is reached.
+    Core modules come first, and the warm-ups of those that are not passed. The search starts behind
+    ``after`` and wraps around, so that every module is reached.
     """
     certificate = build(course, reading)
     modules = list(course.modules)
     start = modules.index(after) + 1 if after in modules else 0
     rest = [m for m in (*modules[start:], *modules[:start])
             if not certificate.entry(m).done and m != after]
-    return next((m for m in rest if m.core), rest[0] if rest else None)
+    due = {m.id for m in rest if m.core}
+    return next((m for m in rest if due & {m.id, m.before}), rest[0] if rest else None)
+
+
+def warm_ups(course: Course, reading: JournalReading, module: Module) -> list[Module]:
+    """Returns the warm-ups of a module that are not passed; none if the module is passed."""
+    certificate = build(course, reading)
+    return [] if certificate.entry(module).done else [
+        m for m in course.modules if m.before == module.id and not certificate.entry(m).done]
 
 
 def missing(course: Course, reading: JournalReading, module: Module) -> list[str]:

@@ -324,10 +324,14 @@ class JournalReading:
         Args:
             before_pass: without those shown after the module was passed.
         """
-        passes = [r for r in self.records if before_pass and r.module == module and r.passed]
+        passes = self.passes(module) if before_pass else []
         return len({(r["group"], r["rung"]) for r in self.records
                     if r.event == "hint" and r.module == module and group in (None, r["group"])
                     and not any(self._surely_before(one, r) for one in passes)})
+
+    def passes(self, module: str) -> list[Record]:
+        """The grades that passed a module."""
+        return [r for r in self.records if r.module == module and r.passed]
 
     def saw_solution(self, module: str, source_sha256: str | None,
                      grade: Record | None = None) -> bool:

@@ -159,7 +159,8 @@ def build(course: Course, reading: JournalReading, mark: Path) -> Overview:
 
     def line(module: Module) -> ModuleProgress:
         return ModuleProgress(module, current.entry(module),
-                              tuple(attempts(course, reading, module)), reading.hints(module.id))
+                              tuple(attempts(course, reading, module)),
+                              reading.hints(module.id, before_pass=True))
 
     def is_current(module: Module, stored: StoredBenchmark) -> bool:
         last = reading.last_grade(module.id)

@@ -250,7 +250,7 @@ def plot(chart: Chart, width: int) -> list[list[Part]]:
     low, high = math.log(sizes[0]), math.log(sizes[-1])
 
     def x(size: int) -> int:
-        room = columns - 7  # marks stand beside each other, and a label is centred
+        room = columns - 7  # marks stand beside each other, and a label is centered
         return 3 + round(room * (math.log(size) - low) / (high - low)) if high > low else 3
 
     def y(rate: float) -> int:

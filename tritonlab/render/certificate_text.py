@@ -14,9 +14,9 @@ from tritonlab.verify.verify import Standing, Verification
 
 HASH = 12  # digits of a SHA-256 that are shown
 MEANINGS = {
-    "correct": "results and memory safety were shown",
+    "correct": "results and memory safety were verified",
     "efficient": "and that traffic and compiled code are within limits; no speed was measured",
-    "fast": "and that a GPU computes the same, as fast as is asked for, by its clock",
+    "fast": "and that a GPU computes the same values at the required measured speed",
 }
 _WORDS = {  # the word and its style; what one claim does or is, and what several do
     Standing.HOLDS: ("HOLDS", "pass", "", ""),
@@ -85,8 +85,8 @@ def hardware(entry: CertificateEntry) -> str:
     """The GPU of a grade, or the target it was compiled for."""
     if entry.device:
         return f"ran on {entry.device}"
-    return f"compiled for {entry.target}, run on a processor" if entry.target else \
-        "run on a processor"
+    return f"compiled for {entry.target}, run on a CPU" if entry.target else \
+        "run on a CPU"
 
 
 def machines(certificate: Certificate) -> Iterator[str]:

@@ -27,7 +27,7 @@ from tritonlab.render import quantities as q
 if TYPE_CHECKING:
     from grader.inspect.inspection import Point
 
-# Colours by their CSS variables in page.css. Color vision deficiencies: markers differ besides.
+# Colors by their CSS variables in page.css. Color vision deficiencies: markers differ besides.
 INK = {"card": "#ffffff", "text": "#1f2328", "soft": "#646b74", "rule": "#e2e0da",
        "yours": "#0b6b6b", "reference": "#8a6d00", "torch": "#c4431a", "compiled": "#6b4fbb"}
 _STYLE: Any = {
@@ -119,7 +119,7 @@ def _footer(benchmark: Benchmark) -> str:
 
 
 def _marker(who: str) -> dict[str, Any]:
-    """Colour and marker of a contender; the reference is a ring round a marker that it covers."""
+    """Color and marker of a contender; the reference is a ring round a marker that it covers."""
     style = {"color": INK[CLASSES[who]], "marker": _MARKERS[who], "markersize": 6}
     ring = {"markersize": 9, "markerfacecolor": INK["card"], "markeredgewidth": 1.4}
     return style | ring if who == REFERENCE else style
@@ -179,7 +179,7 @@ def _bench_roofline(axes: Axes, charts: Sequence[Chart], benchmark: Benchmark, *
         (one.who if alone else chart.function, path[-1], INK[CLASSES[one.who]])
         for chart, one, path in paths if alone or one.who == YOURS], narrow=narrow,
         ridges=True)
-    axes.set_xlabel("intensity: operations per byte (FLOP/B)")
+    axes.set_xlabel("arithmetic intensity (FLOP/B)")
     axes.set_ylabel("speed (FLOP/s)")
     largest = ("the largest sizes" if narrow else "the largest size of each function") \
         if not alone else f"{max(s for o in charts[0].timed for s in o.speeds):,} {charts[0].axis}"
@@ -226,7 +226,7 @@ def inspection_figure(points: Sequence[tuple[str, "Point"]], target: Target, *,
     _roofline(axes, ("DRAM", target.dram), peaks, places, [
         (f"{point.label}, {case}" if several else point.label, place, INK["yours"])
         for (case, point), place in zip(points, places, strict=True)], narrow=narrow)
-    axes.set_xlabel("operations per byte of DRAM traffic")
+    axes.set_xlabel("arithmetic intensity (FLOP per byte of DRAM traffic)")
     axes.set_ylabel("operations per second")
     return figure
 
@@ -244,7 +244,7 @@ def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
         memory: name and B/s of the memory roof.
         peaks: FLOP/s of the compute roofs by name.
         points: (FLOP/B, FLOP/s) of all points, which labels avoid.
-        names: (name, point, colour), a subset of ``points``.
+        names: (name, point, color), a subset of ``points``.
     """
     xs, ys = zip(*points, strict=True)
     ends = [*xs, *(peak / memory[1] for peak in peaks.values())]
@@ -272,8 +272,8 @@ def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
                 f"ridge {q.three(ridge)} FLOP/B", (ridge, bottom), (4, 5), color=INK["soft"],
                 textcoords="offset points").get_window_extent())
     taken.append(_slope_label(axes, roofs[0], f"{memory[0]} {q.rate(memory[1], 'B/s')}", taken))
-    for name, point, colour in sorted(names, key=lambda each: -each[1][1]):
-        taken.append(_name(axes, name, point, colour, taken, roofs))
+    for name, point, color in sorted(names, key=lambda each: -each[1][1]):
+        taken.append(_name(axes, name, point, color, taken, roofs))
 
 
 def _slope_label(axes: Axes, slope: Line2D, text: str, taken: Sequence[Bbox]) -> Bbox:
@@ -298,7 +298,7 @@ def _slope_label(axes: Axes, slope: Line2D, text: str, taken: Sequence[Bbox]) ->
     return best
 
 
-def _name(axes: Axes, text: str, point: tuple[float, float], colour: str, taken: Sequence[Bbox],
+def _name(axes: Axes, text: str, point: tuple[float, float], color: str, taken: Sequence[Bbox],
           roofs: Sequence[Line2D]) -> Bbox:
     """Writes where nothing else is, beside a point or below; returns the place that it takes."""
     width, height = _extent(axes, text)
@@ -315,7 +315,7 @@ def _name(axes: Axes, text: str, point: tuple[float, float], colour: str, taken:
     side = 0.0 if box.x0 > x else 1.0 if box.x1 < x else 0.5
     axes.annotate(text, point, (box.x0 - x, box.y0 + height / 2 - y), textcoords="offset points",
                   va="center", zorder=6, bbox=_GROUND,
-                  arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 0.8,
+                  arrowprops={"arrowstyle": "-", "color": color, "linewidth": 0.8,
                               "shrinkA": 1, "shrinkB": 4, "relpos": (side, 0.5 + side % 1)})
     return box
 
@@ -408,7 +408,7 @@ def _heading(axes: Axes, title: str, more: str) -> None:
 
 @mpl.rc_context(_STYLE)
 def _svg(figure: Figure, label: str, *, narrow: bool) -> Markup:
-    """An SVG element for a page, with text as text and colours of ``INK`` as CSS variables.
+    """An SVG element for a page, with text as text and colors of ``INK`` as CSS variables.
 
     A screen reader reads ``label``; ids within are unique among drawings with other labels.
     """
@@ -418,8 +418,8 @@ def _svg(figure: Figure, label: str, *, narrow: bool) -> Markup:
         figure.savefig(image, format="svg", transparent=True, metadata=dict.fromkeys(
             ("Creator", "Date", "Format", "Type")))
     text = image.getvalue()
-    for name, colour in INK.items():
-        text = text.replace(colour, f"var(--{name})")
+    for name, color in INK.items():
+        text = text.replace(color, f"var(--{name})")
     text = re.sub(r'<g id="title:([^"]*)"', r"<g><title>\1</title", text[text.index("<defs"):])
     text = re.sub(r'<g id="[^"]*"', "<g", text)  # the same in all drawings
     width, height = figure.get_size_inches() * 72

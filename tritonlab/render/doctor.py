@@ -47,5 +47,5 @@ def show_step(screen: Screen, number: int, step: TourStep, module: Module) -> No
         for label, text in diagnosis(module, step.finding):
             screen.line((text, "dim"), lead=(screen.label(label, 3),))
     if not step.ok:
-        screen.line(("This is not what had to happen: ", "fail"), step.expected, lead=("   ",))
+        screen.line(("Not as expected: ", "fail"), step.expected, lead=("   ",))
     screen.blank()

@@ -1,6 +1,6 @@
 """An exercise: files after `start`, a hint, the backup of `reset`, and the solution beside it."""
 
-import difflib
+import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
@@ -9,13 +9,15 @@ from grader.text import ranges
 from tritonlab.course.course import Module
 from tritonlab.errors import shown
 from tritonlab.grading.hints import Hint
-from tritonlab.grading.solution_diff import CONTEXT, FileComparison
+from tritonlab.grading.solution_diff import FileComparison
 from tritonlab.render.progress import hours
 from tritonlab.render.screen import Part, Screen
 from tritonlab.workspace.reset import Backup
 from tritonlab.workspace.start import StartedModule
 
+_CODE_INDENT = 4
 _SIDE_BY_SIDE = 160  # columns from which on two files fit beside each other
+_FENCED = re.compile(r"^```\w*\n(.*?)^```\n?", re.DOTALL | re.MULTILINE)
 _SIGNS = {"+": "pass", "-": "fail", "@": "note"}
 
 
@@ -30,7 +32,7 @@ def show_start(screen: Screen, begun: StartedModule, *before: str) -> None:
     screen.blank()
     where = shown(started.kernel.parent)
     if started.kernel.name in started.kept:
-        screen.line(f"Your exercise is already there, and nothing in it was changed: {where}")
+        screen.line(f"Your exercise is already there, and it was not changed: {where}")
     else:
         screen.line(f"The exercise is in {where}")
     if started.copied and started.kept:
@@ -50,6 +52,11 @@ def show_start(screen: Screen, begun: StartedModule, *before: str) -> None:
         are = "is" if len(missing) == 1 else "are"
         screen.line(f"It builds on {', '.join(missing)}, which {are} not passed yet. "
                     "You can go on all the same.")
+    if warm_ups := begun.warm_ups:
+        screen.blank()
+        minutes = sum(one.minutes for one in warm_ups)
+        screen.line(f"To meet its ideas one at a time, start with "
+                    f"{' and '.join(one.id for one in warm_ups)} ({hours(minutes)}).")
     screen.blank()
 
 
@@ -60,11 +67,25 @@ def show_hint(screen: Screen, given: Hint, *after: str) -> None:
     screen.line((module.id, "strong"), f"  {group.title}",
                 (f" ({module.marker} {todos}{', which share their hints' * (len(group.todos) > 1)})"
                  if todos else "", "dim"))
-    screen.line(given.text, lead=(f"Hint {given.rung} of {len(group.rungs)}: ",))
+    lead = f"Hint {given.rung} of {len(group.rungs)}: "
+    for number, passage in enumerate(_FENCED.split(given.text)):
+        if number % 2:
+            _code(screen, passage)
+        elif passage.strip():
+            screen.line(passage.strip(), lead=(lead,))
+            lead = "" if screen.plain else " " * len(lead)
     if given.repeated:
-        screen.line(("This was the last one; it is shown again.", "dim"))
+        screen.line(("This was the last hint; it is shown again.", "dim"))
     for sentence in after:
         screen.line(sentence)
+
+
+def _code(screen: Screen, code: str) -> None:
+    """Prints code as it is, between empty lines; a line that is too long is not cut."""
+    screen.blank()
+    for line in code.splitlines():
+        screen.row(" " * (0 if screen.plain else _CODE_INDENT) + line)
+    screen.blank()
 
 
 def show_reset(screen: Screen, backup: Backup, place: Path) -> None:
@@ -72,7 +93,7 @@ def show_reset(screen: Screen, backup: Backup, place: Path) -> None:
     module = backup.module
     screen.line((module.id, "strong"), f"  {module.title}")
     if not backup.changed:
-        screen.line("Nobody has touched this exercise, so nothing was changed.")
+        screen.line("This exercise is unmodified, so nothing was changed.")
         return
     if backup.restored:
         screen.line(f"Your work is back in {shown(place)}; it stays in its backup too.")
@@ -89,7 +110,7 @@ def show_reset(screen: Screen, backup: Backup, place: Path) -> None:
 
 
 def show_solution(screen: Screen, module: Module, files: Sequence[FileComparison]) -> None:
-    """Prints all files that differ."""
+    """Prints all files that differ: kernels first, then other code, then docstrings."""
     screen.line((module.id, "strong"), "  ", (module.title, "dim"))
     screen.blank()
     same = all(file.same for file in files)
@@ -102,11 +123,25 @@ def show_solution(screen: Screen, module: Module, files: Sequence[FileComparison
         elif screen.plain or screen.full_width < _SIDE_BY_SIDE:
             if not screen.plain:
                 screen.line(("- yours   + the solution", "dim"))
-            for line in file.unified:
+            for line in _unified(file):
                 screen.row((line.expandtabs(4), _SIGNS.get(line[:1], "")))
         else:
             _beside(screen, file)
         screen.blank()
+
+
+def _unified(file: FileComparison) -> Iterator[str]:
+    yield f"--- yours/{file.name}"
+    yield f"+++ solution/{file.name}"
+    for hunk in file.hunks:
+        (_, a1, _, b1, _), (_, _, a2, _, b2) = hunk[0], hunk[-1]
+        yield f"@@ -{a1 + (a2 > a1)},{a2 - a1} +{b1 + (b2 > b1)},{b2 - b1} @@"
+        for tag, a1, a2, b1, b2 in hunk:
+            if tag == "equal":
+                yield from (f" {line}" for line in file.yours[a1:a2])
+            else:
+                yield from (f"-{line}" for line in file.yours[a1:a2])
+                yield from (f"+{line}" for line in file.solution[b1:b2])
 
 
 def _beside(screen: Screen, file: FileComparison) -> None:
@@ -123,8 +158,7 @@ def _beside(screen: Screen, file: FileComparison) -> None:
 
 def _rows(file: FileComparison) -> Iterator[tuple[str, str, str]]:
     """The learner's line, the solution's, and the sign between them."""
-    matcher = difflib.SequenceMatcher(None, file.yours, file.solution, autojunk=False)
-    for number, group in enumerate(matcher.get_grouped_opcodes(CONTEXT)):
+    for number, group in enumerate(file.hunks):
         if number:
             yield "⋮", "⋮", " "
         for tag, a1, a2, b1, b2 in group:

@@ -72,40 +72,40 @@ def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
     each = [launch for _, launch, _ in columns]
     binaries = [launch.binary for launch in each]
     return names, [
-        FactRow("case", "what the function was called with", [case.name for case, *_ in columns]),
-        FactRow("launched at", "where your code launches it",
+        FactRow("case", "arguments of the function", [case.name for case, *_ in columns]),
+        FactRow("launched at", "line of the launch",
                 [f"line {launch.line}" if launch.line else "unknown" for launch in each]),
-        FactRow("grid", "programs along each axis, and all of them", [*map(_grid, each)]),
-        FactRow("waves", "how often the whole GPU is filled",
+        FactRow("grid", "programs along each axis, and in total", [*map(_grid, each)]),
+        FactRow("waves", "waves: how often the grid fills the GPU",
                 [f"{q.three(launch.waves(target))} of "
                  f"{q.plural(launch.at_once(target), 'program')}" for launch in each]),
-        FactRow("warps", "of 32 threads, in a program", [f"{b.warps}" for b in binaries]),
-        FactRow("registers", "of 32 bits, for a thread; 255 at most",
+        FactRow("warps", "of 32 threads, per program", [f"{b.warps}" for b in binaries]),
+        FactRow("registers", "of 32 bits, per thread; at most 255",
                 [f"{b.registers} a thread" for b in binaries]),
-        FactRow("spills", "what did not fit in registers and went to memory",
+        FactRow("spills", "values that did not fit in registers",
                 [f"{q.plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
                  for b in binaries]),
         FactRow("shared memory", "for a program", [q.plural(b.shared, "byte") for b in binaries]),
-        FactRow("occupancy", "warps that a multiprocessor holds, and what allows no more",
+        FactRow("occupancy", "resident warps per SM (streaming multiprocessor), and their limit",
                 [f"{o.warps} of {o.most_warps} warps{f', by {o.limited_by}' * bool(o.limited_by)}"
                  for o in (b.occupancy for b in binaries)]),
-        FactRow("loads", "how much a thread loads at once; 128 bits are wide",
+        FactRow("loads", "bits per load of a thread; 128 is the widest",
                 [_bits(b, "load") or "none" for b in binaries]),
         FactRow("stores", "the same for stores", [_bits(b, "store") or "none" for b in binaries]),
-        FactRow("copies ahead", "from global to shared memory, while the program goes on",
+        FactRow("copies ahead", "asynchronous copies from global to shared memory",
                 [*map(_copies, binaries)]),
-        FactRow("tensor cores", "the units that tl.dot runs on", [*map(_units, binaries)]),
+        FactRow("tensor cores", "units that run tl.dot", [*map(_units, binaries)]),
         FactRow("TF32", "whether tl.dot rounds float32 to 10 bits of mantissa",
                 ["yes" if b.tf32 else "no" if b.dot else "no tl.dot" for b in binaries]),
-        FactRow("stages", "how many turns of a loop are in flight",
+        FactRow("stages", "iterations of a loop in flight",
                 [f"{b.stages}" if b.stages else "not pipelined" for b in binaries]),
-        FactRow("DRAM, read", "what L2 does not already hold",
+        FactRow("DRAM, read", "traffic that misses L2",
                 [q.interval(one.survey.loaded) if one.survey else "unknown" for one in each]),
         FactRow("DRAM, written", "the same for stores",
                 [q.interval(one.survey.stored) if one.survey else "unknown" for one in each]),
         FactRow("predicted time", promise(target),
                 [q.seconds(one.prediction.seconds) if one.prediction else "none" for one in each]),
-        FactRow("bound by", "what takes that long, and what comes next", [*map(_bound, each)]),
+        FactRow("bound by", "the limiting resource, and the next one", [*map(_bound, each)]),
     ], left
 
 
@@ -201,9 +201,9 @@ def summary(inspection: Inspection) -> str:
     return " and ".join(q.plural(count, kind) for count, kind in counts if count)
 
 
-ALL_CLEAR = ("No known defect was found. That a kernel is fast, compiled code and counted bytes "
-             "cannot show: that takes a GPU.")
-HINTS = "A hint says what could be better; as things are, it may cost nothing."
+ALL_CLEAR = ("No known defect was found. Compiled code and counted bytes cannot prove that a "
+             "kernel is fast: that needs a GPU.")
+HINTS = "A hint names a possible improvement; it may not cost time as things are."
 
 
 def position(point: Point, target: Target) -> str:
@@ -211,7 +211,7 @@ def position(point: Point, target: Target) -> str:
     ridge = point.peak / target.dram
     side = "below" if point.bound_by_memory(target) else "above"
     roof = "the DRAM rate" if point.bound_by_memory(target) else f"the peak of {point.units}"
-    return (f"{q.three(point.intensity)} operations a byte, {side} the {q.three(ridge)} at which "
+    return (f"{q.three(point.intensity)} FLOP/B, {side} the {q.three(ridge)} at which "
             f"DRAM and {point.units} take equally long. Predicted to reach "
             f"{q.share(point.share(target))} of {roof}: "
             f"{q.rate(point.bytes / point.seconds, 'B/s')}, {q.rate(point.rate, 'FLOP/s')}.")

@@ -18,8 +18,8 @@ from tritonlab.render.lesson_text import displayed
 from tritonlab.render.screen import Screen
 
 _INDENT = 2  # columns before code and diagrams; these have at most 78
-_THEME = "ansi_dark"  # the terminal's own colours, which fit its background
-_LESS = "FRSX"  # leave where all fits, keep colours, never wrap a line, leave the text on screen
+_THEME = "ansi_dark"  # the terminal's own colors, which fit its background
+_LESS = "FRSX"  # leave where all fits, keep colors, never wrap a line, leave the text on screen
 _STYLES = {"markdown.code": "cyan", **{f"markdown.h{level}": "bold" for level in range(1, 7)}}
 
 
@@ -38,7 +38,7 @@ class _Block(CodeBlock):
 
 
 class _Heading(Heading):
-    """A left-aligned heading that keeps its number signs, for terminals without colour."""
+    """A left-aligned heading that keeps its number signs, for terminals without color."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         level = int(self.tag.removeprefix("h"))

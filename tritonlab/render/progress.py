@@ -5,6 +5,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from grader.finding import NAMES
 from grader.text import sentence
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import shown
@@ -54,7 +55,7 @@ def show_list(screen: Screen, course: Course, certificate: Certificate) -> None:
                             (hours(module.minutes), "dim"), indent=2,
                             lead=(state, f" {module.id:<{width}}  "))
         if not track.modules:
-            screen.line(("No module of this track is here yet.", "dim"), lead=("  ",))
+            screen.line(("This track has no modules yet.", "dim"), lead=("  ",))
         screen.blank()
     screen.line((LEGEND, "dim"))
     show_totals(screen, certificate, " passed", tracks=False)
@@ -133,11 +134,12 @@ def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
 def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrade]) -> None:
     """Prints all grades in the order of the course."""
     if not attempts:
-        screen.line("Nothing was graded yet.")
+        screen.line("Nothing has been graded yet.")
     order = [module.id for module in course.modules]
     attempts = sorted(attempts, key=lambda attempt: order.index(attempt.module))
     cells = [[f"{attempt.date} {attempt.time}".strip(), attempt.evidence,
-              f"{attempt.cases_passed} of {attempt.cases_total} checks", attempt.code,
+              f"{attempt.cases_passed} of {attempt.cases_total} checks",
+              NAMES.get(attempt.code, attempt.code),
               q.plural(attempt.hints_used, "hint")] for attempt in attempts]
     table = cells if screen.plain else padded(cells, "<<<<<")
     for module, group in groupby(zip(attempts, table, strict=True), key=lambda row: row[0].module):

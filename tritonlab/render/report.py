@@ -1,11 +1,11 @@
-"""The report of a grade: checks in groups, the first failure in full, the next command."""
+"""The report of a grade: the verdict, the first failure or the figures of a pass, the cases."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from grader.diagnosis.messages import NOT_WRITTEN
-from grader.report import CaseResult, Details, Finding, Kind, Report, Skip, Verdict
+from grader.report import CaseResult, Details, Finding, Kind, Report, Verdict
 from tritonlab.course.course import Module
 from tritonlab.errors import brief
 from tritonlab.grading import hints
@@ -13,71 +13,189 @@ from tritonlab.grading.gpu_upgrade import Upgrade
 from tritonlab.progress.certificate import FAST
 from tritonlab.progress.journal import JournalReading
 from tritonlab.render import quantities as q
-from tritonlab.render.screen import Part, Screen, cropped, padded, word
+from tritonlab.render.screen import Screen, cropped, padded, word
 
 GROUPS = {Kind.CORRECTNESS: "Correctness", Kind.EDGE: "Edge cases", Kind.PROPERTY: "Properties",
           Kind.CALL: "Calls", Kind.PERFORMANCE: "Performance"}
 _FOLD_ABOVE = 8  # checks of a group that are still shown one a line
 _HEAD_LINES, _TAIL_LINES = 4, 2  # of what the learner's code printed
 _KERNEL_LINES = 12  # of what a kernel printed
+_WIDE = 10  # columns of the labels of a pass
+_FIGURES = ("traffic", "memory traffic", "spills")  # of a performance case, the first to show first
+Command = tuple[str, str]  # and what it shows
 
 
 def show(screen: Screen, module: Module, report: Report, note: str, replay: str,
-         reading: JournalReading, *, verbose: bool = False) -> None:
+         reading: JournalReading, *, verbose: bool = False, more: Sequence[Command] = ()) -> None:
     """Prints a report.
 
     Args:
         note: where the details of a failure of the grader are.
         replay: the command that repeats the first failure alone, unless it comes next anyway.
         reading: of the journal, which knows what hints were shown.
-        verbose: name every check, instead of counting those without facts if many passed.
+        verbose: list all cases, with their figures beside the limits.
+        more: commands that a pass makes worth typing.
     """
-    screen.line((module.id, "strong"), "  ", (module.title, "dim"))
-    counted = report.verdict is Verdict.PASSED and not verbose and len(report.results) > _FOLD_ABOVE
-    for kind, title in GROUPS.items():
-        _group(screen, title, [r for r in report.results if r.kind is kind], counted)
-    if counted:
-        screen.blank()
-        screen.line(("With --verbose, every check is named.", "dim"))
-    if report.reason:
-        screen.blank()
-        show_reason(screen, report)
-    if failure := report.first_failure:
-        show_failure(screen, module, failure, reading)
-        if replay:
-            screen.command(replay, lead=screen.label("Repeat"))
-        if others := report.count(Verdict.FAILED) - 1:
-            screen.blank()
-            which = "check failed; it stands" if others == 1 else "checks failed; they stand"
-            screen.line((f"{others} further {which} above.", "dim"))
+    show_outcome(screen, module, report, reading, note=note, more=more)
+    if replay:
+        screen.command(replay, lead=screen.label("Repeat"))
     for result in report.results:
         if result.details:
             _case_details(screen, result.details)
+    if verbose:
+        for kind, title in GROUPS.items():
+            _group(screen, title, [r for r in report.results if r.kind is kind])
+        screen.blank()
+
+
+def show_outcome(screen: Screen, module: Module, report: Report, reading: JournalReading,
+                 as_typed: Callable[[str], str] = str, *, note: str = "",
+                 earlier: CaseResult | None = None, more: Sequence[Command] = ()) -> None:
+    """Prints the verdict, then the first failure, or the evidence and the figures of a pass.
+
+    Args:
+        as_typed: rewrites a next step, for instance for keys.
+        note: where the details of a failure of the grader are.
+        earlier: the failure that was printed before; only the new parts follow.
+        more: commands that a pass makes worth typing.
+    """
+    show_header(screen, module, report)
+    if report.reason:
+        screen.line(f"The grader could not go on: {brief(report.reason)}")
+    if report.verdict is Verdict.ERROR:
+        screen.line(f"This is about the grader, not about your kernel. {note}".rstrip())
+    if failure := report.first_failure:
+        _show_first(screen, module, failure, reading, as_typed, earlier)
+        _others(screen, report, failure)
+    else:
+        _left_open(screen, report)
     show_printed(screen, report)
     show_output(screen, report.output)
-    screen.blank()
-    show_summary(screen, report)
-    if report.verdict is Verdict.ERROR:
-        screen.line(f"This is about the grader, not about your kernel. {note}")
+    if report.verdict is Verdict.PASSED:
+        _gained(screen, module, report, reading, more)
 
 
-def _group(screen: Screen, title: str, results: Sequence[CaseResult], briefly: bool) -> None:
-    """Prints checks, many that ended alike as one paragraph; ``briefly``: counts passed ones."""
+def show_header(screen: Screen, module: Module, report: Report) -> None:
+    """Prints verdict, module, counts and time in one line, and why nothing is recorded."""
+    style = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.ERROR: "fail"}
+    checks = "public checks" if report.public_only else "checks"
+    skipped, noisy = report.count(Verdict.SKIPPED), report.count(Verdict.INCONCLUSIVE)
+    ungraded = report.verdict is Verdict.FAILED and not report.only and len(report.deciding) == 1
+    counts = "nothing was run" if ungraded else q.listed(
+        f"{report.count(Verdict.PASSED)} of {len(report.deciding)} {checks} passed",
+        skipped and f"{skipped} skipped", noisy and f"{noisy} too noisy to tell")
+    screen.line((str(report.verdict), style.get(report.verdict, "skip")), "  ",
+                (module.id, "strong"), f"  {counts}, in {report.seconds:.1f} s.")
+    if report.partial:
+        why = ": a single case is not evidence" if report.only else \
+            ": with a given seed the inputs are known beforehand" if report.repeated else ""
+        screen.line((f"Nothing is recorded{why}.", "dim"))
+
+
+def _show_first(screen: Screen, module: Module, failure: CaseResult, reading: JournalReading,
+                as_typed: Callable[[str], str], earlier: CaseResult | None) -> None:
+    """Prints the first failure, or only its new parts if it was shown before."""
+    if earlier is None or not (earlier.findings and failure.findings) \
+            or earlier.findings[0].code != failure.findings[0].code:
+        show_failure(screen, module, failure, reading, as_typed)
+        return
+    before = [*diagnosis(module, earlier.findings[0], reading)]
+    new = [part for part in diagnosis(module, failure.findings[0], reading) if part not in before]
+    if new:
+        lead = "more can be said" if earlier.name == failure.name else \
+            f"the first that fails so is another, {failure.name}"
+        screen.line((f"With all cases known, {lead}:", "dim"))
+        show_parts(screen, new, as_typed)
+
+
+def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
+    """Prints the number of other failed checks in one line, and the names that fit."""
+    names = [r.name for r in _begun([r for r in report.deciding if r.fails and r is not failure])]
+    count = report.count(Verdict.FAILED) - 1
+    if count <= 0:
+        return
+    head = f"{q.plural(count, 'more check')} failed"
+    room = screen.width - len(screen.label("Others")) - len(head)
+    texts = (f"{': ' if first == len(names) else ', such as '}{' · '.join(names[:first])}"
+             for first in range(len(names), 0, -1))
+    screen.line((head + next((text for text in texts if len(text) < room), "") + ".", "dim"),
+                lead=(screen.label("Others"),))
+
+
+def _left_open(screen: Screen, report: Report) -> None:
+    """Prints what was not decided, without cases that only a GPU can decide, and notes."""
+    left = [result for result in report.results if result.verdict is not Verdict.PASSED
+            and not (report.verdict is Verdict.PASSED and result.predicted)]
+    if len(left) > _FOLD_ABOVE and not screen.plain:
+        _fold(screen, left)
+        return
+    for result in left:
+        show_check(screen, result, "  ")
+    if report.noisy:
+        screen.line("The same command times again.")
+
+
+def _gained(screen: Screen, module: Module, report: Report, reading: JournalReading,
+            more: Sequence[Command]) -> None:
+    """Prints the evidence of a pass, the figures that matter, and what was learned."""
+    rows = [("Evidence", report.evidence and f"{report.evidence} ({report.engine})"),
+            ("Cost", _cost(report)), ("Speed", _speed(report))]
+    if not report.partial and len(reading.passes(module.id)) <= 1:
+        rows.append(("Learned", " · ".join(module.objectives)))
+    for label, text in rows:
+        if text:
+            screen.line(text, lead=(screen.label(label, width=_WIDE),))
+    for number, (command, shows) in enumerate(more):
+        label = "" if number and not screen.plain else "More"
+        screen.line((command, "command"), f": {shows}", lead=(screen.label(label, width=_WIDE),))
+
+
+def _cost(report: Report) -> str:
+    """The two figures of a performance case that matter most, beside their limits."""
+    cases = [r for r in report.deciding if r.kind is Kind.PERFORMANCE and not r.clocked]
+    for result in cases:
+        names = [name for name in (*_FIGURES, *result.facts) if name in result.facts]
+        if names:
+            figures = "; ".join(f"{name} {result.facts[name]}"
+                                for name in dict.fromkeys(names[:2]))
+            return f"{result.name}: {figures}"
+    return ""
+
+
+def _speed(report: Report) -> str:
+    """The measured or predicted speed that is nearest to its limit, and the stretch goal."""
+    figures = [(one["share"] / one["pass_at"], number, result) for number, result in
+               enumerate(report.deciding) if (one := result.measured or result.predicted)
+               and one.get("share") and one.get("pass_at")]
+    if not figures:
+        return ""
+    *_, result = min(figures)
+    if result.measured:
+        goal = result.facts.get("stretch goal")
+        return f"{result.name}: {result.facts.get('measured', '')}" + \
+            (f"; stretch goal {goal}" if goal else "")
+    one = result.predicted or {}
+    words = f"{result.name}: predicted {q.share(one['share'])} of {one['of']} speed on the " \
+            f"{one['target']}, {q.share(one['pass_at'])} is asked for"
+    if one["stretch"]:
+        reached = "" if one["share"] >= one["stretch"] else "not "
+        words += f"; stretch goal {q.share(one['stretch'])}, {reached}reached by the prediction"
+    return words
+
+
+def _group(screen: Screen, title: str, results: Sequence[CaseResult]) -> None:
+    """Prints the checks of a group; many that ended alike share a paragraph."""
     if not results:
         return
     passed = sum(result.verdict is Verdict.PASSED for result in results)
-    count = f"{passed} of {len(results)} passed"
-    shown = [r for r in _begun(results)
-             if not briefly or r.verdict is not Verdict.PASSED or r.facts or r.advisory]
+    shown = _begun(results)
     screen.blank()
     if not screen.plain:
-        screen.pair(((title, "strong"),), (count, "dim"))
+        screen.pair(((title, "strong"),), (f"{passed} of {len(results)} passed", "dim"))
         short = [r for r in shown if not (r.facts or r.advisory)]
         if len(short) > _FOLD_ABOVE:
             _fold(screen, short)
             shown = [result for result in shown if result not in short]
-    elif briefly:
-        screen.line(f"{title}: {count}")
     for result in shown:
         show_check(screen, result, f"{title}: " if screen.plain else "  ")
 
@@ -121,10 +239,8 @@ def show_check(screen: Screen, result: CaseResult, lead: str) -> None:
 def show_failure(screen: Screen, module: Module, failure: CaseResult,
                  reading: JournalReading | None, as_typed: Callable[[str], str] = str) -> None:
     """Prints a failure; ``as_typed`` rewrites the hint, for instance for keys."""
-    screen.blank()
     if failure.findings:
-        show_finding(screen, "What failed first: ", failure.name, module, failure.findings[0],
-                     reading, as_typed)
+        show_finding(screen, "", failure.name, module, failure.findings[0], reading, as_typed)
     else:
         screen.line(f"{failure.name}: {failure.reason or 'failed'}")
 
@@ -132,8 +248,8 @@ def show_failure(screen: Screen, module: Module, failure: CaseResult,
 def show_finding(screen: Screen, lead: str, name: str, module: Module, finding: Finding,
                  reading: JournalReading | None = None,
                  as_typed: Callable[[str], str] = str) -> None:
-    """Prints what a finding is about, its code and its parts."""
-    screen.line((name, "strong"), (f"  {finding.code}", "dim"), lead=(lead,))
+    """Prints what a finding is about, the name of its code and its parts."""
+    screen.line(lead, (name, "strong"), (f"  ({finding.name})", "dim"))
     show_parts(screen, diagnosis(module, finding, reading), as_typed)
 
 
@@ -194,14 +310,10 @@ def next_step(module: Module, finding: Finding, reading: JournalReading | None =
     if offer and not finding.todos:
         return f"{finding.next_step} {asks}".strip()
     if finding.next_step:
+        example = f" `tritonlab explain {finding.name}` shows an example." * (not finding.todos)
         return re.sub(r"`tritonlab hint --todo \d+`", lambda old: named if offer else old[0],
-                      finding.next_step)
+                      finding.next_step) + example
     return asks if offer or module.hints else ""
-
-
-def show_reason(screen: Screen, report: Report) -> None:
-    """Prints why the grader could not go on."""
-    screen.line(f"The grader could not go on: {brief(report.reason)}", lead=(word("ERROR"), " "))
 
 
 def show_printed(screen: Screen, report: Report) -> None:
@@ -228,29 +340,6 @@ def _show_lines(screen: Screen, title: str, lines: Sequence[str]) -> None:
     for line in lines:
         screen.line((cropped(line, screen.width - 4), "dim"),
                     lead=("printed: " if screen.plain else "  ",))
-
-
-def show_summary(screen: Screen, report: Report) -> None:
-    """Prints verdict, checks, time and evidence in one line."""
-    style = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.ERROR: "fail"}
-    verdict: Part = (str(report.verdict), style.get(report.verdict, "skip"))
-    checks = "public checks" if report.public_only else "checks"
-    skipped, noisy = report.count(Verdict.SKIPPED), report.count(Verdict.INCONCLUSIVE)
-    why = ": one case alone is no evidence" if report.only else \
-        ": with a given seed the inputs are known beforehand" if report.repeated else ""
-    screen.line(verdict, q.listed(
-        f"  {report.count(Verdict.PASSED)} of {len(report.deciding)} {checks} passed in "
-        f"{report.seconds:.1f} s.",
-        report.evidence and f"Evidence: {report.evidence} ({report.engine}).",
-        skipped and f"{skipped} skipped.{_all_of(report)}",
-        noisy and f"{noisy} too noisy to tell; the same command times again.",
-        report.partial and f"Nothing is recorded{why}.", by=" "))
-
-
-def _all_of(report: Report) -> str:
-    """The way to run what was left out, where there is one."""
-    spared = {result.skipped for result in report.deciding} & {Skip.FAILED, Skip.TIME}
-    return " `tritonlab grade --all` runs the rest." if spared and not report.public_only else ""
 
 
 def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade]) -> None:

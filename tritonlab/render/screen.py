@@ -26,9 +26,9 @@ WORD_STYLES = {"PASS": "pass", "FAIL": "fail", "SKIP": "skip", "ERROR": "fail", 
 
 
 class Screen:
-    """The output of a command. Colour only repeats what words say.
+    """The output of a command. Color only repeats what words say.
 
-    ``plain`` prints one fact a line: no wrapping, indentation or colour, and callers leave tables
+    ``plain`` prints one fact a line: no wrapping, indentation or color, and callers leave tables
     out. Control characters, which a learner's text may hold, are never passed on.
     """
 
@@ -41,7 +41,7 @@ class Screen:
         self.full_width = self._console.width  # for tables; prose is easier to read below WIDEST
         self.width = min(self.full_width, WIDEST)
         self.is_terminal = self._console.is_terminal
-        self.colour = self._console.color_system is not None and not self._console.no_color
+        self.color = self._console.color_system is not None and not self._console.no_color
         self.live = not (plain or self.stream.closed or in_notebook()
                          or self._console.is_dumb_terminal) and self.stream.isatty()
 

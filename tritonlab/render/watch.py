@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grader.report import CaseResult, Report, Verdict
+from grader.report import CaseResult, Report
 from tritonlab.course.course import Module
 from tritonlab.progress.journal import JournalReading
 from tritonlab.render import report as reports
 from tritonlab.render.screen import Screen, clean, cropped
 from tritonlab.workspace.submission import Submission
 
-_MOST_NAMED = 5  # of the checks that failed besides the first
 STILL_RUNNING = "FAILED, still running the other cases"
 _HINT = re.compile(r"`tritonlab hint [^`]*`")
+_KEYS = (("b", "your kernel beside PyTorch and the solution"), ("s", "the solution beside yours"))
 _GRADE_AGAIN = re.compile("run `tritonlab grade` again")
 # The cursor rests before the last line, where a terminal that wraps lines anew keeps it: so all
 # rows that a narrower window makes of that line are below it, and nothing else is.
@@ -144,19 +144,10 @@ class Watched:
         on record; ``onward``: what to do next.
         """
         self.make_room()
-        screen, failure = self._screen, report.first_failure
-        if failure is not None:
-            self._last_word(module, failure, reading, earlier)
-            _others(screen, report, failure)
-        reports.show_output(screen, report.output)
-        for result in report.results if failure is None else ():
-            if result.verdict is not Verdict.PASSED:  # what is left open, and notes
-                reports.show_check(screen, result, "  ")
-        if report.reason:
-            reports.show_reason(screen, report)
-        if report.verdict is Verdict.ERROR:
-            screen.line("This is about the grader, not about your kernel.")
-        reports.show_summary(screen, report)
+        screen = self._screen
+        more = _KEYS if self._keys else ()
+        reports.show_outcome(screen, module, report, reading, self._as_typed, earlier=earlier,
+                             more=more)
         if complaint:
             screen.line((complaint, "skip"))
         screen.line(onward)
@@ -202,24 +193,6 @@ class Watched:
     def ended(self, code: int) -> None:
         self.make_room()
 
-    def _last_word(self, module: Module, failure: CaseResult, reading: JournalReading,
-                   earlier: CaseResult | None) -> None:
-        """Prints the first failure, or only its new parts if it was shown before."""
-        screen = self._screen
-        if earlier is None or not (earlier.findings and failure.findings) \
-                or earlier.findings[0].code != failure.findings[0].code:
-            reports.show_failure(screen, module, failure, reading, self._as_typed)
-            return
-        before = [*reports.diagnosis(module, earlier.findings[0], reading)]
-        more = [part for part in reports.diagnosis(module, failure.findings[0], reading)
-                if part not in before]
-        if more:
-            screen.blank()
-            lead = "more can be said" if earlier.name == failure.name else \
-                f"the first that fails so is another, {failure.name}"
-            screen.line((f"With all cases known, {lead}:", "dim"))
-            reports.show_parts(screen, more, self._as_typed)
-
     def _as_typed(self, step: str) -> str:
         """Rewrites a next step for keys and saves."""
         step = _GRADE_AGAIN.sub("save", step)
@@ -248,13 +221,3 @@ def _fitting(parts: Sequence[str], room: int) -> str:
              for first in (many, *range(many - 3, -1, -1)))
     fits = [f"  {line}" for line in lines if line]
     return next((line for line in fits if len(line) <= room), fits[-1] if fits else "")
-
-
-def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
-    """Prints the names of other failed checks."""
-    names = [r.name for r in report.deciding if r.verdict is Verdict.FAILED and r is not failure]
-    left = len(names) - _MOST_NAMED
-    if left > 1:
-        names[_MOST_NAMED:] = [f"and {left} others"]
-    if names:
-        screen.line((" · ".join(names), "dim"), lead=("  Failed too: ",))

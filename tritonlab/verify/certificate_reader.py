@@ -22,7 +22,7 @@ from tritonlab.progress.journal import CERTIFICATE, LOST, MARK, canonical
 from tritonlab.workspace.workspace import Workspace
 
 MARKER = '<script type="application/json" id="certificate">'  # before the data in a page
-LARGEST = 4_000_000  # bytes; a page of 26 modules has about 50 000
+LARGEST = 4_000_000  # bytes; a page of all modules has about 50 000
 MOST_MODULES = 500
 _END = "</script>"
 _DIGITS = 15  # of a number
@@ -32,7 +32,7 @@ _Count = Annotated[int, Meta(ge=0)]
 _Id = Annotated[_Text, Meta(pattern=r"\A[a-z0-9][a-z0-9-]{0,63}/[a-z0-9][a-z0-9-]{0,63}\Z")]
 _Track = Annotated[str, Meta(pattern=r"\Atrack[0-9]{1,3}\Z")]
 _Sha256 = Annotated[_Text, Meta(pattern=r"\A([0-9a-f]{64})?\Z")]
-_WRONG_TYPE = "is not of the type that it has to be"
+_WRONG_TYPE = "has the wrong type"
 T = TypeVar("T")
 
 
@@ -58,7 +58,7 @@ class Claim(Struct, frozen=True):
         for name in ("source_sha256", "suite_sha256"):
             digest = getattr(self, name)
             if self.state in (ModuleState.PASSED, ModuleState.OUTDATED) and not digest:
-                raise ValueError(f"{name} {_WRONG_TYPE if digest is None else 'is no SHA-256'}")
+                raise ValueError(f"{name} {_WRONG_TYPE if digest is None else 'is not a SHA-256'}")
 
 
 class ClaimedTotal(Struct, frozen=True):
@@ -138,13 +138,13 @@ def locate(course: Course, path: Path) -> tuple[Path, Claims, tuple[str, ...]]:
         return path, read(path), ()
     folder = path if path.name == MARK else path / MARK
     if not folder.is_dir():
-        raise NoCertificate(f"{shown(path)} is a folder and no workspace.")
+        raise NoCertificate(f"{shown(path)} is a folder but not a workspace.")
     file = folder / CERTIFICATE
     reading = Workspace(folder.parent).journal(course).read()
     if file.exists() and (LOST in reading.problems or not reading.records):
         return file, read(file), reading.problems
     if not reading.records:
-        raise NoCertificate(f"The workspace {shown(path)} holds no record yet.",
+        raise NoCertificate(f"The workspace {shown(path)} contains no record yet.",
                             "`tritonlab grade`, typed there, makes the first.")
     return file, _claims(certificate.build(course, reading).to_dict()), reading.problems
 
@@ -159,8 +159,8 @@ def read(path: Path) -> Claims:
     if text.lstrip()[:1] == "<":
         parts = text.split(MARKER)
         if len(parts) != 2:
-            raise _unusable(path, "the page holds no certificate" if len(parts) == 1 else
-                            "the page holds more than one certificate")
+            raise _unusable(path, "the page contains no certificate" if len(parts) == 1 else
+                            "the page contains more than one certificate")
         text = parts[1].partition(_END)[0]
     try:
         data = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_number,
@@ -169,14 +169,14 @@ def read(path: Path) -> Claims:
     except RecursionError:
         raise _unusable(path, "it is nested too deeply") from None
     except json.JSONDecodeError as error:
-        raise _unusable(path, f"it is no JSON (line {error.lineno}, column {error.colno})") \
+        raise _unusable(path, f"it is not JSON (line {error.lineno}, column {error.colno})") \
             from error
     except ValueError as error:
         raise _unusable(path, str(error)) from error
 
 
 def _unusable(path: Path, why: str) -> NoCertificate:
-    return NoCertificate(f"{shown(path)} is no certificate that can be verified: {why}.",
+    return NoCertificate(f"{shown(path)} is not a certificate that can be verified: {why}.",
                          "`tritonlab certificate --html FILE` makes one.")
 
 
@@ -186,7 +186,7 @@ def _text(path: Path) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _unusable(path, "it is no regular file")
+                raise _unusable(path, "it is not a regular file")
             content = file.read(LARGEST + 1)
     except OSError as error:
         raise NoCertificate(f"{shown(path)} cannot be read: {reason_of(error)}.") from error
@@ -195,7 +195,7 @@ def _text(path: Path) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _unusable(path, "it is no text in UTF-8") from error
+        raise _unusable(path, "it is not UTF-8 text") from error
 
 
 # Strict JSON: no duplicate fields, long numbers or constants
@@ -222,7 +222,7 @@ def _number(text: str) -> float:
 
 
 def _constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 # Fields of the right type
@@ -233,7 +233,7 @@ def _claims(data: Any) -> Claims:
     tracks = {name: _converted(total, ClaimedTotal, f"totals.tracks.{name}")
               for name, total in claims.totals.tracks.items()}
     if len({claim.module for claim in claims.modules}) < len(claims.modules):
-        raise ValueError("a module is there twice")
+        raise ValueError("a module occurs twice")
     return msgspec.structs.replace(claims, fingerprint=fingerprint(data),
                                    totals=msgspec.structs.replace(claims.totals, tracks=tracks))
 
@@ -264,13 +264,13 @@ def _converted(data: Any, kind: type[T], place: str = "") -> T:
 _FAULTS = (  # how a message of msgspec begins, the field that it is about, our message
     ("Invalid enum value", "^schema$",
      "its schema is not one of (1, 2), which this tritonlab reads"),
-    ("Invalid enum value", "", "{parent} has a state or an evidence that there is not"),
+    ("Invalid enum value", "", "{parent} has an unknown state or evidence"),
     ("Expected `array` of length <=", "", f"it has more than {MOST_MODULES} modules"),
     ("Expected `str` of length <=", "", f"{{path}} has more than {_LONGEST} characters"),
     ("Expected `int` >=", "", "{path} is below zero"),
-    ("Expected `str` matching", "module$", "{path} is no id of a module"),
-    ("Expected `str` matching", "tracks$", "{path} holds what is no id of a track"),
-    ("Expected `str` matching", "", "{path} is no SHA-256"),
-    ("Expected `object`", r"(^|\])$", "{path} is no object"),
+    ("Expected `str` matching", "module$", "{path} is not the id of a module"),
+    ("Expected `str` matching", "tracks$", "{path} contains an invalid id of a track"),
+    ("Expected `str` matching", "", "{path} is not a SHA-256"),
+    ("Expected `object`", r"(^|\])$", "{path} is not an object"),
     ("Expected", "", f"{{path}} {_WRONG_TYPE}"),
 )

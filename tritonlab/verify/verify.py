@@ -150,7 +150,7 @@ def verify(course: Course, claims: Claims, root: Path, *, gpu: bool = True,
     wrong = tuple(_wrong(course, claims))
     if not checks and not wrong:
         raise TritonlabError("The certificate claims no module as passed, so there is nothing to "
-                             "verify.", "`tritonlab status` shows how far each module is.")
+                             "verify.", "`tritonlab status` shows the state of each module.")
     return Verification(claims, tuple(checks), wrong)
 
 
@@ -212,7 +212,7 @@ def _unusable(kernel: Path, root: Path) -> str:
     except (OSError, RuntimeError, TritonlabError) as error:
         return error.message if isinstance(error, TritonlabError) else \
             f"{shown(kernel)} cannot be read."
-    return "" if inside else f"{shown(kernel)} is a link that leads out of the folder of sources."
+    return "" if inside else f"{shown(kernel)} is a link that points outside the folder of sources."
 
 
 def _judged(module: Module, claim: Claim, report: Report) -> tuple[Standing, str]:
@@ -275,7 +275,7 @@ def _not_here(claim: Claim, report: Report) -> str:
     if claim.evidence != FAST:
         return f"`{claim.evidence}` cannot be shown here: a check of it was skipped."
     if report.noisy:
-        return f"`{FAST}` could not be told: times on {report.gpu or 'the GPU'} were too noisy."
+        return f"`{FAST}` could not be decided: times on {report.gpu or 'the GPU'} were too noisy."
     if report.unusable_gpu:
         return f"`{FAST}` needs a GPU that can be used: {brief(report.unusable_gpu)}"
     return f"`{FAST}` could not be shown on this {report.gpu}." if report.gpu else \

@@ -53,7 +53,7 @@ def reset(watch: Watch) -> None:
         workspace.start(watch.module, _place(watch).root)
         watch.tell("A fresh exercise is in its place.")
         return
-    watch.ask(f"Put a fresh exercise of {watch.module.id} in the place of your work? It is kept.",
+    watch.ask(f"Replace your work on {watch.module.id} with a fresh exercise? Your work is kept.",
               lambda watch: _tell(watch, the_reset.reset(watch.course, _place(watch),
                                                          watch.module)))
 
@@ -76,7 +76,7 @@ def next_(watch: Watch) -> None:
     elif certificate.build(watch.course, reading).entry(watch.module).done:
         _go_to(watch, *following)
     else:
-        watch.ask(f"{watch.module.id} is not passed yet. Go on to {following[0].id} all the same?",
+        watch.ask(f"{watch.module.id} is not passed yet. Go on to {following[0].id} anyway?",
                   lambda watch: _go_to(watch, *following))
 
 
@@ -93,7 +93,7 @@ def edit(watch: Watch) -> None:
         return
     watch.tell(chosen.why)
     if watch.run_aside(chosen.opening(path), reads=True) != 0:
-        watch.tell(f"{chosen.name} did not end well. Open {shown(path)} in another terminal.")
+        watch.tell(f"{chosen.name} failed. Open {shown(path)} in another terminal.")
 
 
 def _go_to(watch: Watch, module: Module, why: str) -> None:
@@ -122,15 +122,15 @@ def _run(watch: Watch, typed: str, *, reads: bool = False) -> None:
     """Runs another verb as if typed; it ``reads`` keys itself or not."""
     code = watch.run_aside([sys.executable, "-m", *shlex.split(typed)], reads=reads)
     if code is None or code < 0 or (code > 3 and code != EXIT_STOPPED):
-        watch.tell(f"It did not end well. Repeat it in another terminal: {typed}")
+        watch.tell(f"It failed. Repeat it in another terminal: {typed}")
 
 
 def _place(watch: Watch) -> Workspace:
     """Returns the workspace of the exercise, which may lie outside of any (NoWorkspace)."""
     place = watch.submission.workspace
     if place is None:
-        raise NoWorkspace("This file lies in no workspace, so there is no record to go by.",
-                          f"`tritonlab start {watch.module.id}` makes one.")
+        raise NoWorkspace("This file is not in a workspace, so there is no record of it.",
+                          f"`tritonlab start {watch.module.id}` creates one.")
     return place
 
 
@@ -141,10 +141,10 @@ ACTIONS = (
            lambda watch: _run(watch, f"tritonlab read {watch.module.id}", reads=True)),
     Action("s", "solution", "compares with the solution, after a pass or when you give up.",
            solution),
-    Action("x", "reset", "puts a fresh exercise in the place of your work, after asking.", reset),
+    Action("x", "reset", "replaces your work with a fresh exercise, after asking.", reset),
     Action("n", "next", "begins the next module and watches it.", next_),
-    Action("b", "bench", "shows how fast your kernels are beside PyTorch and the solution.", bench),
-    Action("u", "undo", "brings back what a reset has replaced.", undo),
+    Action("b", "bench", "compares the speed of your kernels with PyTorch.", bench),
+    Action("u", "undo", "restores the work that a reset replaced.", undo),
     Action("e", "edit", "opens the exercise in your editor.", edit),
     Action("q", "quit", "ends; so do Ctrl-C and Ctrl-D.", Watch.quit),
     Action("?", "keys", "lists the keys.", lambda watch: watch.view.keys(watch.actions)),

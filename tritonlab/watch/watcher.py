@@ -225,7 +225,7 @@ class Watch:
             self._regrader.cancel()
             self._grade = None
             fresh = "x puts a fresh one there" if self.actions and self.submission.in_place else \
-                f"`tritonlab start {self.module.id}` makes a fresh one"
+                f"`tritonlab start {self.module.id}` creates a fresh one"
             self.tell(f"{content.complaint} Put your exercise back there; it is graded then. "
                       f"Or {fresh}.")
             return
@@ -258,7 +258,7 @@ class Watch:
             hint = "h shows a hint" if keys else f"`tritonlab hint {self.module.id}` helps"
             return f"Edit {self.submission.to_edit} and save: it is graded again. {hint}."
         if report.exit_code:
-            return "Save once more to try again; `tritonlab doctor` looks at this machine."
+            return "Save once more to try again; `tritonlab doctor` checks this machine."
         following = certificate.next_module(self.course, result.reading, self.module)
         if following is None:
             return "All modules are passed: `tritonlab certificate` shows what you hold."
@@ -275,7 +275,7 @@ class Watch:
         elif action := next((a for a in self.actions if a.key == key.lower()), None):
             self._do(action.act)
         elif key.isprintable() and not key.isspace():
-            self.tell(f"{key} is no key of this list; ? says what there is.")
+            self.tell(f"{key} is not a key of this list; press ? to see the keys.")
 
     def _do(self, act: Act) -> None:
         """Runs the function of a key; errors become sentences."""

@@ -46,7 +46,7 @@ class Editor:
     def why(self) -> str:
         """A sentence about the choice; empty if a variable names the editor."""
         return "" if self.variable else \
-            f"VISUAL and EDITOR name no editor that is installed, so {self.name} is taken."
+            f"VISUAL and EDITOR name no editor that is installed, so {self.name} is used."
 
     @property
     def has_window(self) -> bool:

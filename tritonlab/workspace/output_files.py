@@ -44,8 +44,8 @@ def check(path: Path | None, kind: OutputKind = PAGE) -> None:
                              f"Name a file in it, such as "
                              f"`{kind.option} {shown(path / f'{kind.name}{kind.endings[0]}')}`.")
     if path.exists() and path.suffix.lower() not in kind.endings:
-        raise TritonlabError(f"{shown(path)} is there already and is no {kind.name}, so it is left "
-                             "alone.", kind.another)
+        raise TritonlabError(f"{shown(path)} already exists and is not a {kind.name}, so it is "
+                             "left alone.", kind.another)
 
 
 def write(content: bytes | str, path: Path, kind: OutputKind = PAGE) -> None:

@@ -58,7 +58,7 @@ def reset(course: Course, place: Workspace, module: Module) -> Backup:
     present = [name for name in entries(module) if os.path.lexists(folder / name)]
     if not present:
         raise NoWorkspace(f"There is no exercise of {module.id} in {shown(folder)}.",
-                          f"`tritonlab start {module.id}` makes a fresh one.")
+                          f"`tritonlab start {module.id}` creates a fresh one.")
     with _staged(place, module) as incoming:
         for name, content in fresh(module).items():
             (incoming / name).parent.mkdir(parents=True, exist_ok=True)
@@ -79,8 +79,8 @@ def undo(course: Course, place: Workspace, module: Module) -> Backup:
     newest = next(iter(backups(place, module)), None)
     if newest is None:
         raise NoWorkspace(f"There is no backup of {module.id} to bring back.",
-                          f"`tritonlab reset {module.id}` makes one when it puts a fresh exercise "
-                          "in the place of yours.")
+                          f"`tritonlab reset {module.id}` creates one when it replaces your "
+                          "exercise with a fresh one.")
     with _staged(place, module) as incoming:
         for path in newest.iterdir():
             _copy(path, incoming / path.name)

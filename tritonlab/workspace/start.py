@@ -19,6 +19,7 @@ class StartedModule:
     place: Workspace
     started: CopiedFiles
     missing: tuple[str, ...]  # prerequisites that are not passed
+    warm_ups: tuple[Module, ...]  # that are not passed
     command: str
     warning: str = ""
 
@@ -36,9 +37,11 @@ def begin(course: Course, module: Module, root: Path | None = None) -> StartedMo
     place, started = workspace.start(module, root or workspace.locate())
     journal = place.journal(course)
     warning = journal.append("started", module.id)
-    missing = certificate.missing(course, journal.read(), module)
+    reading = journal.read()
+    missing = certificate.missing(course, reading, module)
+    warm_ups = certificate.warm_ups(course, reading, module)
     command = own(module, place, course).command
-    return StartedModule(module, place, started, tuple(missing), command, warning)
+    return StartedModule(module, place, started, tuple(missing), tuple(warm_ups), command, warning)
 
 
 def after(course: Course, reading: JournalReading,
@@ -50,6 +53,6 @@ def after(course: Course, reading: JournalReading,
     modules = list(course.modules)
     if current is None or modules.index(module) > modules.index(current):
         return module, ""
-    kind = "No core module" if module.core else "Nothing"
+    kind = "No core module" if module.core or module.before else "Nothing"
     return module, (f"{kind} behind {current.id} is left to do; {module.id} comes before it and is "
                     "not passed yet.")

@@ -93,8 +93,8 @@ def submission_at(course: Course, path: Path, module: Module | None = None) -> S
         place.check_course(course.id)
     workspace.check_file(path, None)
     if module is None:
-        raise UnusableFile(f"{shown(path)} lies in no module's folder.",
-                           "Say which exercise it is with `--module ID`.")
+        raise UnusableFile(f"{shown(path)} is not in the folder of a module.",
+                           "Name its module with `--module ID`.")
     return Submission(module, path, place, inferred, place.module_here(course) if place else None)
 
 

@@ -113,7 +113,7 @@ def _has_mark(folder: Path) -> bool:
     if mark.is_dir():
         return True
     if mark.is_file() or mark.is_symlink():
-        kind = "a link that leads to no folder" if mark.is_symlink() else "a file"
+        kind = "a link that does not point to a folder" if mark.is_symlink() else "a file"
         raise NoWorkspace(f"{shown(mark)} is {kind}; a workspace keeps its records in a folder of "
                           "that name.", "Move it away, then repeat the command.")
     return False
@@ -134,7 +134,7 @@ def require(example: str) -> Workspace:
     workspace = find()
     if workspace is None:
         raise NoWorkspace(f"There is no workspace at {shown(locate())}.",
-                          f"`tritonlab start {example}` makes one.")
+                          f"`tritonlab start {example}` creates one.")
     return workspace
 
 
@@ -187,18 +187,18 @@ def fresh(module: Module) -> dict[str, bytes]:
 def check_file(path: Path, module: Module | None = None) -> None:
     """Raises UnusableFile if a file cannot be an exercise. Never blocks on a pipe or device."""
     where = shown(path)
-    fresh_one = f"`tritonlab start {module.id}` makes a fresh one." if module else ""
+    fresh_one = f"`tritonlab start {module.id}` creates a fresh one." if module else ""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except FileNotFoundError:
         if path.is_symlink():
-            raise UnusableFile(f"{where} is a symbolic link to a file that is not there.",
+            raise UnusableFile(f"{where} is a symbolic link to a missing file.",
                                f"Remove the link. {fresh_one}".strip()) from None
         raise UnusableFile(f"There is no file at {where}.", fresh_one or
                            "Check the path, then repeat the command.") from None
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise UnusableFile(f"{where} is a symbolic link that leads back to itself.",
+            raise UnusableFile(f"{where} is a symbolic link that points back to itself.",
                                f"Remove the link. {fresh_one}".strip()) from None
         raise UnusableFile(f"{where} cannot be read: {errors.reason_of(error)}.",
                            "Check its permissions, then repeat the command.") from error

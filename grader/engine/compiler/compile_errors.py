@@ -203,7 +203,7 @@ def _text(function: Any, line: int) -> str:
 
 
 def _first_line(function: Any) -> int:
-    """Where the ``def`` stands, below its decorators."""
+    """Returns the line of the ``def``, below its decorators."""
     decorators = "".join(function.raw_src).count("\n") - str(function.src).count("\n")
     return int(function.starting_line_number) + decorators
 

@@ -171,7 +171,7 @@ def judge(measurement: Measurement, cost: Cost, ceilings: Ceilings, pass_at: flo
     if share(measurement, cost, ceilings, units) >= pass_at:
         return Verdict.PASSED, speed
     if any(reason in measurement.throttled for reason in _SLOWED):
-        return Verdict.INCONCLUSIVE, f"{speed}: the GPU was held back ({measurement.throttled})"
+        return Verdict.INCONCLUSIVE, f"{speed}: the GPU was throttled ({measurement.throttled})"
     return Verdict.FAILED, speed
 
 
@@ -183,7 +183,7 @@ def words(measurement: Measurement, cost: Cost, ceilings: Ceilings,
     rate = gb_s(measurement, cost)
     speed = f"{tflops(measurement, cost):.4g} TFLOP/s" if yardstick == "matmul" else \
         f"{rate / 1e3:.2f} TB/s" if rate >= 1000 else f"{rate:.3g} GB/s"
-    asked = "" if pass_at is None or pass_at < SOME else f", {percent(pass_at)} is asked for"
+    asked = "" if pass_at is None or pass_at < SOME else f", {percent(pass_at)} is required"
     return f"{speed}, {percent(part)} of this GPU's {yardstick} speed{asked}; " \
            f"{measurement.repeats} repeats, spread {100 * measurement.spread:.0f} %"
 

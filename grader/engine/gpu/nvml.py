@@ -1,4 +1,4 @@
-"""NVML: clocks of a GPU and the reasons that hold them back.
+"""NVML: clocks of a GPU and the reasons for throttling.
 
 Called through ctypes: ``nvidia-smi`` takes longer than most measurements and is a program to start,
 and the package for NVML would be a dependency for four functions.

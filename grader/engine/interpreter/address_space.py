@@ -114,7 +114,7 @@ class Part:
 
     @property
     def cells(self) -> Runs:
-        """Where the shadows of the storage have the cells of these elements."""
+        """Returns the shadow cells of these elements."""
         itemsize, granule = self.itemsize, self.region.storage.granule
         if itemsize >= granule:
             return self.place.of_parts(itemsize // granule)
@@ -176,7 +176,7 @@ class Regions:
 
     def parts(self, pointers: Handle, mask: Handle | None, rows: int, itemsize: int,
               refused: Refused) -> list[Part]:
-        """Where the active lanes lie; those that lie nowhere go to ``refused``.
+        """Locates active elements in storages; the others go to ``refused``.
 
         Args:
             rows: along the programs; 1 where all programs do the same.
@@ -317,7 +317,7 @@ class Regions:
 
 
 def _prefix_lengths(mask: Handle, lines: tuple[int, ...], length: int) -> Array | None:
-    """How many lanes of each run are active, if these are the first ones of it."""
+    """Counts the active elements of each run if they are its first ones."""
     data = mask.data
     if data.shape[-1] == 1:
         counts = data[..., 0] * length

@@ -1,4 +1,4 @@
-"""What is known of a kernel before it runs: what it may store into, and how it has to be run."""
+"""Analyzes a kernel before it runs: the tensors it may store to, and the execution mode."""
 
 import ast
 from collections.abc import Iterator

@@ -1,9 +1,9 @@
-"""What a group of programs stored since the threads of each program last waited for each other.
+"""Finds loads of elements that the program itself stored without a barrier in between.
 
-The lanes of a block are dealt out to the threads of a program, and the compiler deals anew for each
-access: the thread that loads an element need not be the one that stored it, even where pointers and
-mask are the same, and a scalar is stored by one thread and loaded by all. Threads of one warp issue
-in order; those of several wait for each other at barriers only.
+The elements of a block are distributed to the threads of a program, and the layout may change for
+each access: the thread that loads an element need not be the one that stored it, even with the same
+pointers and mask, and a scalar is stored by one thread and loaded by all. Threads of one warp issue
+in order; different warps synchronize only at barriers.
 """
 
 import numpy as np

@@ -12,7 +12,7 @@ Shape = tuple[int, ...]
 
 
 class Handle:
-    """What a ``tl.tensor`` holds: values of every program, and the type of one element.
+    """The value of a ``tl.tensor``: data of all programs, and the element type.
 
     ``shape`` is what the kernel sees: () for a scalar. ``data`` has one axis more, the programs,
     and along every axis either the full length or 1, where all values are the same: a constant is
@@ -27,7 +27,7 @@ class Handle:
         self.shape = shape
 
     def get_element_ty(self) -> Any:
-        """What a pointer points to; the type itself otherwise."""
+        """The element type of a pointer; the type itself otherwise."""
         dtype = self.dtype
         while hasattr(dtype, "element_ty"):
             dtype = dtype.element_ty

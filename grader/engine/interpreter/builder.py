@@ -331,7 +331,7 @@ class Builder:
         index = indices.full(programs)
         if index.size and not (index.min() >= 0 and index.max() < src.shape[axis]):
             raise NotInAKernel(
-                f"tl.gather gets indices from {index.min()} to {index.max()} along an axis of "
+                f"tl.gather has indices from {index.min()} to {index.max()} along an axis of "
                 f"{src.shape[axis]} elements")
         data = np.take_along_axis(src.full(programs), index.astype(np.int64), axis=axis + 1)
         return Handle(data, src.dtype, indices.shape)

@@ -18,7 +18,7 @@ Blocks = tuple[Any, ...]  # of tl.tensor, all of one shape
 
 
 def reduce(input: Any, axis: Any, combine_fn: Any, keep_dims: Any = False, **_: Any) -> Any:
-    """Triton's ``reduce``: neighbours are combined, then pairs, then pairs of pairs."""
+    """Triton's ``reduce``: neighbors are combined, then pairs, then pairs of pairs."""
     axis = plain(axis)
     handles, types, along = _operands(input, 0 if axis is None else axis)
     rank = len(handles[0].shape)
@@ -166,7 +166,7 @@ def _operands(input: Any, axis: Any) -> tuple[list[Handle], list[Any], int]:
 
 
 def _items(result: Any) -> Blocks:
-    """What a function returned, as tensors."""
+    """Returns the results of a function as tensors."""
     items = result if isinstance(result, tuple | tl.tuple) else (result,)
     return tuple(map(interpreter.interpreter_semantic.to_tensor, items))
 

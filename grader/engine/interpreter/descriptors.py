@@ -51,7 +51,7 @@ class _Tensor:
 
 @dataclass
 class BlockDescriptor(_Tensor):
-    """What ``tl.make_tensor_descriptor`` gives; loads outside the shape give zero or NaN.
+    """The result of ``tl.make_tensor_descriptor``; loads outside the shape return zero or NaN.
 
     Raises:
         KernelError: base or strides are not aligned as the hardware asks.
@@ -87,7 +87,7 @@ class BlockDescriptor(_Tensor):
 
 @dataclass
 class BlockPointer(_Tensor):
-    """What ``tl.make_block_ptr`` gives, up to Triton 3.7."""
+    """The result of ``tl.make_block_ptr``, up to Triton 3.7."""
 
     offsets: list[Handle]
 

@@ -43,7 +43,7 @@ class KernelFailed(RuntimeError):
 
 @dataclass
 class Trace:
-    """What happened inside the block: one outcome for each launch, and what was found."""
+    """The outcomes of the launches inside the block, and their findings."""
 
     memory: Memory
     launches: list[LaunchOutcome] = field(default_factory=list)
@@ -64,7 +64,7 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
 
     Args:
         order: in which programs of a launch run.
-        poison: which of the two patterns fills unwritten memory and masked lanes.
+        poison: which of the two patterns fills unwritten memory and masked-off elements.
         duplicate_writes: whether two programs may store the same element.
         config: which of an autotuner's configurations is taken, counted round.
         chunk: how many programs run at once, at most; None leaves it to the engine.

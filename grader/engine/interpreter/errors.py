@@ -1,4 +1,4 @@
-"""Why a kernel could not go on, as a finding in Triton's own words."""
+"""Turns exceptions of a kernel into findings with Triton's messages."""
 
 import linecache
 import re
@@ -64,7 +64,7 @@ def explain(error: BaseException, file: str, kernel: str) -> Finding:
     if not isinstance(innermost, _MEANT) and _module(innermost) in _OURS:
         raise RuntimeError(f"the engine failed while it ran `{kernel}`") from error
     if isinstance(innermost, NotInterpreted):
-        raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not know"
+        raise RuntimeError(f"`{kernel}` uses {innermost}, which the interpreter does not support"
                            ) from error
     line = getattr(innermost, "line", None) or raised_line(file, error)
     if isinstance(innermost, KernelError):
@@ -128,7 +128,7 @@ def _inside_triton(error: BaseException) -> bool:
 
 
 def _module(error: BaseException) -> str:
-    """Where it was raised; what NumPy raises is the matter of whoever called it."""
+    """Returns the frame that raised; for NumPy, the frame of its caller."""
     names = [str(frame.f_globals.get("__name__", "")) for frame, _ in _frames(error)]
     while names and names[-1].startswith(("numpy", "ml_dtypes")):
         names.pop()

@@ -1,4 +1,4 @@
-"""Which accesses of two programs are ordered: a program's atomics publish what it did before.
+"""Orders accesses of programs: an atomic publishes the program's earlier accesses.
 
 A scalar atomic releases what its program did so far and acquires what others released on the same
 element: locks, counters and flags work so. Atomics on blocks (a histogram, a split sum) order
@@ -19,7 +19,7 @@ Cell = tuple[int, int]  # which storage, which element
 
 @dataclass
 class _View:
-    """What one program knows of the others, as far as its acquires were followed."""
+    """The vector clock of one program, updated by its acquires."""
 
     done: int = 0  # of its own acquires
     releases: dict[int, int] = field(default_factory=dict)  # of each program, how many it knows
@@ -105,7 +105,7 @@ class Order:
         return undo
 
     def knows(self, cell: Cell) -> bool:
-        """Whether programs synchronise on it."""
+        """Whether programs synchronize on it."""
         return cell in self._released
 
     @property

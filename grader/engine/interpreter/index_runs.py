@@ -1,4 +1,4 @@
-"""Where the elements of an access lie in a flat array: in contiguous runs, or one by one.
+"""Indices of an access in a flat array: contiguous runs, or single elements.
 
 Most accesses are runs: a row of a tile is contiguous. A run is copied whole, and its bounds and
 sectors follow from its two ends, so an access costs per run and not per element.

@@ -64,7 +64,7 @@ class HostDescriptor:
 
 @dataclass(frozen=True)
 class LaunchOutcome:
-    """What one launch did. ``failure`` is the finding that stopped it."""
+    """The outcome of one launch. ``failure`` is the finding that stopped it."""
 
     programs: int
     idle_programs: int = 0
@@ -106,7 +106,7 @@ def run(kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any], m
     with installed(memory) as builder:
         options = options or {}
         warps = options.get("num_warps")
-        if type(warps) is int and warps > 0:  # the compiler refuses what is no number of warps
+        if type(warps) is int and warps > 0:  # the compiler rejects other values
             running.warps = warps
         debug = bool(options.get("debug", kernel.debug) or knobs.runtime.debug)
         builder.options = Options(num_warps=running.warps, debug=debug)
@@ -139,7 +139,7 @@ def _turns(programs: int, order: Order, sample: int | None) -> Array:
 
 
 def _first_chunk(kernel: Any, arguments: Mapping[str, Any]) -> int:
-    """How many programs may start together, if a block is as large as two constants can make it."""
+    """Returns the number of programs to start together, by their largest block."""
     constants = [arguments[p.name] for p in kernel.params if p.is_constexpr]
     sizes = sorted(n for n in constants if isinstance(n, int) and n >= 16)
     return max(1, min(_FIRST_CHUNK, _FIRST_ELEMENTS // math.prod(sizes[-2:])))
@@ -312,17 +312,17 @@ def _stuck(memory: Memory, queue: deque[_Program]) -> None:
     poll = first.poll
     place = memory.running.place(int(first.attempt.programs[0]))
     if poll is None or not poll.place:
-        raise KernelError(f"{place} did not end: a turn of its loop changes neither memory nor a "
-                          "variable", code="R02", line=poll.line if poll else None)
-    raise KernelError(f"{place} waits for ever: it reads {poll.place} again and again, and no "
-                      "program changes it", code="R02", line=poll.line)
+        raise KernelError(f"{place} did not finish: an iteration of its loop changes neither "
+                          "memory nor a variable", code="R02", line=poll.line if poll else None)
+    raise KernelError(f"{place} waits forever: it polls {poll.place}, and no program changes it",
+                      code="R02", line=poll.line)
 
 
 # -- arguments ----------------------------------------------------------------------------------
 
 
 def bind(kernel: Any, arguments: Mapping[str, Any], memory: Memory) -> dict[str, Any]:
-    """What the rewritten kernel is called with; tensors get their places in the running launch."""
+    """Builds the arguments of the rewritten kernel; tensors are bound to the launch."""
     return {p.name: _bind(p, arguments[p.name], memory) for p in kernel.params}
 
 
@@ -337,7 +337,7 @@ def _bind(parameter: Any, value: Any, memory: Memory) -> Any:
 
 
 def _convert(name: str, value: Any, annotation: str, memory: Memory) -> Any:
-    """What a GPU would be handed: addresses, 32- or 64-bit integers, float32, one bit.
+    """Converts an argument as for a GPU: address, 32- or 64-bit integer, float32, bit.
 
     The integer 1 is compiled into the kernel as a constant, unless its type is annotated.
     """

@@ -4,7 +4,7 @@ Triton picks a symbol such as ``__nv_expf`` by the types of the arguments. float
 computed in float64 and rounded once, so they are at least as accurate as the GPU's (1 to 2 units in
 the last place, CUDA C++ Programming Guide, section on mathematical functions). NumPy rounds to
 nearest only: for ``__nv_fadd_ru`` and its like the result is compared with the exact one, as
-fractions, and moved to its neighbour if it lies on the wrong side.
+fractions, and moved to its neighbor if it lies on the wrong side.
 """
 
 import ctypes
@@ -228,7 +228,7 @@ def _converted(data: Array, target: np.dtype[Any], rounding: str) -> Array:
 
 def _moved(near: Array, error: Callable[..., Any], operands: tuple[Array, ...],
            rounding: str) -> Array:
-    """The neighbours of ``near`` where it lies on the wrong side of the exact values."""
+    """The neighbors of ``near`` where it lies on the wrong side of the exact values."""
     if rounding == "rn":
         return near
 
@@ -263,7 +263,7 @@ def bound(semantic: Any) -> list[tuple[types.ModuleType, str, Callable[..., Any]
 
 
 def by_name(function: Any) -> Callable[..., Any] | None:
-    """What a name imported from libdevice stands for while kernels are interpreted.
+    """Returns the interpreter's replacement for a name imported from libdevice.
 
     None for any other function.
     """

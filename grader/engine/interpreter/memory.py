@@ -36,8 +36,8 @@ class Memory:
     """All storages of a recording, and what was observed on them.
 
     ``determined``: nothing seen so far could be different in another run of the same launches. No
-    lane was loaded whose value nobody defined, and no atomic let programs depend on their order;
-    what else could make them depend on it (or on memory that nobody wrote) is a finding.
+    element was loaded whose value is undefined, and no atomic let programs depend on their order;
+    what else could make them depend on it (or on uninitialized memory) is a finding.
     """
 
     computes = True  # products of blocks, which only values depend on
@@ -57,7 +57,7 @@ class Memory:
         self._start((0, 0, 0), "")
 
     def turns(self, counts: Array) -> Iterable[Any]:
-        """Which turns of a loop run that has so many of them, one number for each program.
+        """Returns the iterations of a loop, given the count for each program.
 
         Raises:
             Diverged: programs have different numbers.
@@ -117,7 +117,7 @@ class Memory:
 
     def load(self, pointers: Handle, mask: Handle | None, other: Handle | None, *,
              volatile: bool = False) -> Handle:
-        """The values at ``pointers``; where the mask is off, ``other`` or what nobody defined."""
+        """Loads from ``pointers``; masked-off elements get ``other`` or an undefined value."""
         element = pointers.get_element_ty()
         dtype = numpy_dtype(element)
         axis = contiguous_axis(pointers, dtype.itemsize)
@@ -144,7 +144,7 @@ class Memory:
 
     def _located(self, kind: str, pointers: Handle, mask: Handle | None, dtype: np.dtype[Any],
                  rows: int) -> tuple[MemoryInstruction, list[Part]]:
-        """Where the elements of an access lie; those that lie nowhere are reported."""
+        """Locates the elements of an access; reports those outside every storage."""
         access = MemoryInstruction(kind, line_in(self.running.file), rows)
         return access, self.running.regions.parts(pointers, mask, rows, dtype.itemsize,
                                                   partial(self.checks.outside, access))
@@ -219,7 +219,7 @@ class Memory:
                          part.itemsize)
             segments = self.attempt.segments  # what comes next belongs to what is released
             if ordered and not shape:
-                self._synchronise(part, locks=operation in LOCKS)
+                self._synchronize(part, locks=operation in LOCKS)
             elif ordered:
                 self._acquire_known(lanes)
             if not shape:  # its result goes from one thread to all of them
@@ -275,7 +275,7 @@ class Memory:
         if self.running.warps > 1:
             self.attempt.recent.note(part, access.line)
 
-    def _synchronise(self, part: Part, *, locks: bool) -> None:
+    def _synchronize(self, part: Part, *, locks: bool) -> None:
         """Atomics on scalars, one program after another: each comes after those before it."""
         order = self.running.order
         for program, cell in self._scalars(part):
@@ -289,7 +289,7 @@ class Memory:
         self.attempt.segments = self.running.order.segments(self.attempt.programs)
 
     def _acquire_known(self, part: Part) -> None:
-        """A look at many elements acquires those that programs synchronise on."""
+        """A look at many elements acquires those that programs synchronize on."""
         order = self.running.order
         if not order.parted:
             return

@@ -18,7 +18,7 @@ _ACTIONS: dict[str, Action] = {"load": "loaded", "store": "stored", "atomic": "c
 
 
 class MemoryInstruction(NamedTuple):
-    """What a group of programs executes: a ``load``, ``store`` or ``atomic`` at a line.
+    """An operation of a group of programs: ``load``, ``store`` or ``atomic`` at a line.
 
     ``rows``: along the programs; 1 where all programs do the same.
     """
@@ -285,7 +285,7 @@ class Checks:
 
     @staticmethod
     def _lanes(part: Part, cells: Array) -> Array:
-        """Which elements have any of the cells."""
+        """Returns the elements that have any of the cells."""
         return np.asarray(cells.reshape(part.size, -1).any(axis=1))
 
     @staticmethod
@@ -303,7 +303,7 @@ def wrapped(index: int, size: int) -> bool:
 
 
 def _axes(asked: Set[int], grid: tuple[int, int, int]) -> str:
-    """Why all programs work on the same place, where the axes that were asked for show it."""
+    """Returns why programs share elements, if the ``program_id`` axes explain it."""
     if not asked:
         return "unused"
     if all(grid[axis] == 1 for axis in asked):

@@ -1,4 +1,4 @@
-"""What an operation asks of the builder: worked out once for operands of the same types.
+"""Caches the builder calls of an operation by the types of its operands.
 
 Triton's semantics check types, broadcast and cast, and then ask their builder for one to five
 things. What they ask for depends on types, shapes and constants alone, never on a value that a
@@ -142,7 +142,7 @@ class _Notes:
         return ask
 
     def plan(self, tensors: Sequence[Any], result: Any) -> _Plan:
-        """What was asked, as a plan.
+        """Builds a plan from the recorded requests.
 
         Raises:
             _NoPlan: it cannot be repeated from the operands alone.
@@ -212,16 +212,16 @@ def _structure(kind: Any) -> tuple[Any, ...]:
 
 
 def _shared(tensors: Sequence[Any]) -> tuple[int, ...]:
-    """Which operands are one and the same: what is noted of x * x says nothing of x * y."""
+    """Returns which operands are identical, so that x * x and x * y differ."""
     handles = [id(tensor.handle) for tensor in tensors]
     return () if len({*handles}) == len(handles) else tuple(map(handles.index, handles))
 
 
 def _constant_key(value: Any) -> Any:
-    """What tells a constant from all others, those of another type included.
+    """Returns the cache key of a constant, including its type.
 
     Raises:
-        _NoPlan: it is no constant that is known here.
+        _NoPlan: it is not a known constant.
     """
     kind = type(value)
     if value is None or kind in (int, bool, str):
@@ -240,7 +240,7 @@ def _constant_key(value: Any) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether an argument of a request is no handle, and holds none."""
+    """Whether an argument of a request is not a handle and contains none."""
     if isinstance(value, tuple | list):
         return all(map(_is_plain, value))
     return not isinstance(value, Handle | tl.tensor) and not hasattr(value, "handle")

@@ -199,7 +199,7 @@ def _quick_init(original: Any) -> Any:
 
 def _quick_type(original: Any) -> Any:
     """Every operation makes the type of its result, and each checks and prints its shape anew; here
-    equal ones share what came of it.
+    equal ones share the result.
     """
     shared: dict[tuple[Any, ...], dict[str, Any]] = {}
     shapes: dict[tuple[int, ...], Any] = {}  # one object for each, so that `is` can tell

@@ -1,4 +1,4 @@
-"""What stands in memory that nobody wrote, and in lanes that a mask switched off."""
+"""Poison values for uninitialized memory and masked-off elements."""
 
 from functools import cache
 from typing import Any

@@ -71,7 +71,7 @@ def _checked(block: Any, values: Any, name: str, axes: int,
         for axis, number in enumerate(numbers):
             if number > 1 and (violation := broken(line, axis, step, number)):
                 program = int(programs.min() if len(data) == 1 else programs[row])
-                raise KernelError(f"what {name} promises does not hold in "
+                raise KernelError(f"the hint {name} is wrong in "
                                   f"{memory.running.place(program)}: {violation}")
     return block
 

@@ -94,7 +94,7 @@ def _attribute(owner: Any, name: str, *default: Any) -> Any:
 
 
 def names_of(fn: Any) -> dict[str, Any]:
-    """What a function sees from outside: its globals, and what encloses it."""
+    """Returns the outer names of a function: globals and closure."""
     return {**fn.__globals__, **inspect.getclosurevars(fn).nonlocals}
 
 
@@ -216,7 +216,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def _region(self, node: ast.stmt, names: Iterable[str], given: ast.expr
                 ) -> tuple[ast.Assign, ast.Assign]:
-        """What decides about a branch or loop, and the types of its names before it."""
+        """The condition of a branch or loop, and the types of its names before it."""
         number = next(self._regions)
         decides = ast.Name(f"{PREFIX}{number}_by", ast.Store())
         before = ast.Name(f"{PREFIX}{number}_before", ast.Store())
@@ -376,7 +376,7 @@ def _negated(value: Any) -> Any:
 
 
 def _iterated(values: Any, line: int) -> Any:
-    """What a ``for`` goes over."""
+    """Evaluates the iterable of a ``for``."""
     if not isinstance(values, range | GeneratorType):
         raise NotInAKernel("Triton does not compile a loop over anything but a range", line)
     return values
@@ -522,7 +522,7 @@ def static_assert(condition: Any, message: Any = "") -> None:
 
 
 def tensor_text(tensor: Any) -> str:
-    """What ``print(tensor)`` shows: of the first program, which is the only one that runs.
+    """Renders ``print(tensor)`` for the first program, the only one that runs.
 
     A message of Triton's own says of which type it is.
     """

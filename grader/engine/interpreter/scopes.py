@@ -1,4 +1,4 @@
-"""Where a variable of a kernel ends, and which type it must keep.
+"""Checks scopes of kernel variables, and that their types do not change.
 
 Python sees the turns and branches that run; the compiler sees each once, with the variables that
 were there before. What a branch on a runtime value or a turn of a loop assigns for the first time
@@ -143,7 +143,7 @@ def _two_types(name: str, one: Any, other: Any, line: int) -> None:
 
 
 def kind(value: Any) -> Any:
-    """The type of a tensor, the kinds in a tuple, or one word for what is no tensor."""
+    """The type of a tensor, the kinds in a tuple, or one word for another value."""
     if isinstance(value, tl.tensor):
         return value.type
     if isinstance(value, tuple | tl.tuple):

@@ -1,7 +1,7 @@
 """The self-test of the engine: small kernels with known answers, run before the first grade.
 
 The seams say that Triton has the form that the engine was written for. These kernels say that it
-means the same: each stands for a place where the engine replaces Triton's own behaviour.
+means the same: each stands for a place where the engine replaces Triton's own behavior.
 """
 
 # mypy: ignore-errors

@@ -1,4 +1,4 @@
-"""What moves between a kernel and memory: bytes, 32-byte sectors, and how much of it twice.
+"""Counts memory traffic of a launch: bytes, 32-byte sectors, redundancy.
 
 A sector is what an NVIDIA GPU's L2 cache moves at least. An access of one program touches each of
 its sectors once, whatever the order of its lanes; that number is what reaches L2 when L1 catches
@@ -22,7 +22,7 @@ Spans = tuple[Array, Array]  # the first and the last sector of each
 
 
 class Key(NamedTuple):
-    """What accesses are summed by; ``region`` numbers the tensor."""
+    """The key by which accesses are summed; ``region`` numbers the tensor."""
 
     line: int | None
     kind: str
@@ -151,7 +151,7 @@ class Ledger:
 
 
 def _distinct(low: Array, high: Array, rows: Array) -> int:
-    """How many different sectors each row touches, summed over the rows."""
+    """Counts the distinct sectors of each row, summed over the rows."""
     if len(low) == 1:
         return int(high[0] - low[0]) + 1
     if (rows[1:] != rows[:-1]).all():

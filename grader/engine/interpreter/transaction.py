@@ -110,7 +110,7 @@ class Observations:
 
 @dataclass(frozen=True)
 class _Turn:
-    """What a loop had done at the end of one turn."""
+    """The state of a loop at the end of one iteration."""
 
     place: tuple[int, int]
     changes: int

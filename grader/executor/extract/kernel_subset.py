@@ -122,7 +122,7 @@ def _used(problem: Fault, node: ast.expr, *, called: bool = False) -> Fault:
 
 
 def _name_problem(node: ast.AST, local: set[str], scope: VisibleNames) -> Fault | None:
-    """Why a name or an attribute cannot be used; None where it can."""
+    """Returns why a name or an attribute cannot be used; None if it can."""
     if isinstance(node, ast.Name):
         return _plain_name_problem(node, local, scope)
     if not isinstance(node, ast.Attribute):
@@ -173,7 +173,7 @@ def _plain_name_problem(node: ast.Name, local: set[str], scope: VisibleNames) ->
 
 
 def _of_the_host(name: str, scope: VisibleNames) -> Fault:
-    """Why a name of another library cannot be used, with what Triton has instead."""
+    """Explains why a name of another library cannot be used, with Triton's alternative."""
     tl_name = next((n for n, target in scope.imports.items() if target == "triton.language"), "tl")
     instead = _INSTEAD.get(name, "")
     if not instead and name in tl.__all__ and not isinstance(getattr(tl, name), ModuleType):
@@ -247,7 +247,7 @@ def _in_language(module: str) -> bool:
 
 
 def _not_imported(target: str, scope: VisibleNames) -> Fault | None:
-    """Why a name cannot be used that lies in a module which Python has not imported by itself."""
+    """Explains why a name in a module that was never imported cannot be used."""
     names = target.split(".")
     for count in range(2, len(names) + 1):
         module = ".".join(names[:count])
@@ -258,7 +258,7 @@ def _not_imported(target: str, scope: VisibleNames) -> Fault | None:
 
 
 def _target_problem(target: str) -> Fault | None:
-    """Why a name of Triton's cannot be used."""
+    """Explains why a name of Triton cannot be used."""
     value = resolved(target)
     if value is not None and _usable(value, target):
         return None

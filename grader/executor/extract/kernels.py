@@ -286,7 +286,7 @@ def _of_several(node: ast.FunctionDef, kept: Extract) -> Iterator[Finding]:
 
 
 def _forbidden(one: KernelDefinition, kept: Extract) -> Iterator[Finding]:
-    """What the sanitiser finds in a kernel's body and signature."""
+    """Checks the body and the signature of a kernel."""
     node = one.node
     visible = {other.node.name for other in kept.kernels if one.sees(other)}
     around = {other.node.name: fault("kernel inside", around=other.scopes[-1].name)
@@ -365,7 +365,7 @@ def _options(jit: ast.Call) -> Iterator[ast.keyword]:
 
 def _annotations(node: ast.FunctionDef,
                  kept: Extract) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Where annotations stand that are no types of Triton: they are blanked, not evaluated."""
+    """Locates annotations that are not Triton types; they are blanked, not evaluated."""
     arguments = node.args
     for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
         annotation = argument.annotation

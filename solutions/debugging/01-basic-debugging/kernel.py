@@ -1,18 +1,18 @@
-"""Nine repaired kernels, what was wrong with each, and two tools that help to find out.
+"""Nine repaired kernels, the diagnosis of each, and two debugging tools.
 
-Each kernel does one small job, so that its one mistake stands out:
+Each kernel has one small task, so that its one bug stands out:
 
     scale          s * x                          masked_outer   x[m] * y[n]
-    col_sum        sum of each column             row_max        largest number of each row
-    clip_add       x + y, kept between lo, hi     avg_pool1d     mean of each window
-    relu           max(x, 0)                      weighted_sum   p @ v, two types of elements
-                                                  first_elem     first number of each row
+    col_sum        sum of each column             row_max        maximum of each row
+    clip_add       x + y, clamped to [lo, hi]     avg_pool1d     mean of each window
+    relu           max(x, 0)                      weighted_sum   p @ v, two dtypes
+                                                  first_elem     first element of each row
 
-Cost: every kernel reads what its job needs once and stores each result once, on shapes that one
-block holds; all are bound by memory.
+Cost: each kernel reads every input element that it needs once and stores each result once, for
+shapes that one block covers. All are memory-bound.
 
-Inputs: contiguous tensors of at most 2**31 - 1 elements. Results are new tensors; inputs stay as
-they are. Arithmetic that sums is float32, whatever the tensors hold.
+Inputs: contiguous tensors of at most 2**31 - 1 elements. Results are new tensors; inputs are not
+modified. Sums are accumulated in float32 for every dtype.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ import torch
 import triton
 import triton.language as tl
 
-TRACE_BLOCK = 8  # elements that one program of trace_kernel prints
+TRACE_BLOCK = 8  # elements printed by one program of trace_kernel
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was wrong with a kernel; the README lists the phases and the causes."""
+    """What was wrong with a kernel. The README lists the phases and the causes."""
 
     phase: str
     cause: str
-    line_contains: str  # a part of the faulty line that at most one other line holds too
+    line_contains: str  # part of the faulty line; at most one other line may contain it
 
 
 DIAGNOSES: dict[str, Diagnosis] = {
@@ -51,14 +51,14 @@ DIAGNOSES: dict[str, Diagnosis] = {
 
 
 # ---------------------------------------------------------------------------------------------
-# Element by element
+# Elementwise kernels
 
 
 @triton.jit
 def scale_kernel(
     x_ptr, out_ptr,       # [n]
     n, s,
-    BLOCK: tl.constexpr,  # elements per program; tl.arange needs it while compiling
+    BLOCK: tl.constexpr,  # elements per program; tl.arange needs it at compile time
 ):
     """out[i] = s * x[i]. One program owns BLOCK elements. Moves 2 * n * itemsize bytes."""
     offs = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
@@ -70,7 +70,7 @@ def scale_kernel(
 
 
 def scale(x: torch.Tensor, s: float) -> torch.Tensor:
-    """s * x for a vector."""
+    """Returns s * x for a vector."""
     out = torch.empty_like(x)
     n, block = x.numel(), 256
     scale_kernel[(triton.cdiv(n, block),)](x, out, n, s, BLOCK=block)
@@ -83,7 +83,7 @@ def clip_add_kernel(
     n, lo, hi,
     BLOCK: tl.constexpr,    # elements per program
 ):
-    """out[i] = x[i] + y[i], kept between lo and hi. Moves 3 * n * itemsize bytes."""
+    """out[i] = x[i] + y[i], clamped to [lo, hi]. Moves 3 * n * itemsize bytes."""
     offs = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
 
@@ -91,17 +91,17 @@ def clip_add_kernel(
     y = tl.load(y_ptr + offs, mask=mask)
 
     total = x + y
-    total = tl.where(total < lo, lo, total)  # NaN is below nothing and above nothing: it stays
+    total = tl.where(total < lo, lo, total)  # comparisons with NaN are false, so NaN stays
     total = tl.where(total > hi, hi, total)
 
     tl.store(out_ptr + offs, total, mask=mask)
 
 
 def clip_add(x: torch.Tensor, y: torch.Tensor, lo: float, hi: float) -> torch.Tensor:
-    """x + y for two vectors, with lo below and hi above; NaN stays NaN."""
+    """Returns x + y for two vectors, clamped to [lo, hi]. NaN stays NaN."""
     out = torch.empty_like(x)
     n, block = x.numel(), 256
-    grid = (triton.cdiv(n, block),)  # rounded up: the last program owns what is left
+    grid = (triton.cdiv(n, block),)  # rounded up: the last program owns the rest
     clip_add_kernel[grid](x, y, out, n, lo, hi, BLOCK=block)
     return out
 
@@ -117,13 +117,13 @@ def relu_kernel(
     mask = offs < n
 
     x = tl.load(x_ptr + offs, mask=mask)
-    y = tl.where(x < 0, 0.0, x)  # NaN stays NaN, which tl.maximum(x, 0.0) would turn into 0
+    y = tl.where(x < 0, 0.0, x)  # keeps NaN; tl.maximum(x, 0.0) would return 0
 
     tl.store(out_ptr + offs, y, mask=mask)
 
 
 def relu(x: torch.Tensor) -> torch.Tensor:
-    """x for a vector, with 0 for every number below 0; NaN stays NaN."""
+    """Returns a vector with its negative elements replaced by 0. NaN stays NaN."""
     out = torch.empty_like(x)
     n, block = x.numel(), 256
     relu_kernel[(triton.cdiv(n, block),)](x, out, n, BLOCK=block)
@@ -138,11 +138,11 @@ def relu(x: torch.Tensor) -> torch.Tensor:
 def col_sum_kernel(
     x_ptr, out_ptr,       # [M, N] and [N]
     M, N,
-    BLOCK: tl.constexpr,  # columns of one program, and rows of one step
+    BLOCK: tl.constexpr,  # columns per program, and rows per step
 ):
     """out[n] = sum of x[:, n]. One program owns BLOCK columns. Moves (M + 1) * N * itemsize bytes.
 
-    The rows of a step stay apart until the end: an accumulator has the shape of what is added.
+    The accumulator has the shape of the loaded tile; its rows are reduced once, after the loop.
     """
     cols = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
 
@@ -159,7 +159,7 @@ def col_sum_kernel(
 
 
 def col_sum(x: torch.Tensor) -> torch.Tensor:
-    """The sum of every column of a matrix, summed in float32."""
+    """Returns the sum of each column of a matrix, accumulated in float32."""
     M, N = x.shape
     out = x.new_empty(N)
     block = 32
@@ -173,17 +173,17 @@ def row_max_kernel(
     N,
     BLOCK: tl.constexpr,  # power of two >= N
 ):
-    """out[m] = largest of x[m, :]. One program owns row m. Moves M * (N + 1) * itemsize bytes."""
+    """out[m] = max of x[m, :]. One program owns row m. Moves M * (N + 1) * itemsize bytes."""
     row = tl.program_id(axis=0)
     cols = tl.arange(0, BLOCK)
 
-    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=-float("inf"))  # neutral for a maximum
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=-float("inf"))  # neutral for max
 
     tl.store(out_ptr + row, tl.max(x, axis=0))
 
 
 def row_max(x: torch.Tensor) -> torch.Tensor:
-    """The largest number of every row of a matrix with at least one column and no NaN."""
+    """Returns the maximum of each row of a matrix with at least one column and no NaN."""
     M, N = x.shape
     out = x.new_empty(M)
     row_max_kernel[(M,)](x, out, N, BLOCK=triton.next_power_of_2(N))
@@ -198,7 +198,7 @@ def first_elem_kernel(
 ):
     """out[m] = x[m, 0]. One program owns BLOCK rows. Moves 2 * M * itemsize bytes.
 
-    A block has no elements that could be taken out of it: what is needed is loaded, and only that.
+    A block cannot be indexed by a number, so only the elements that are needed are loaded.
     """
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     mask = rows < M
@@ -209,7 +209,7 @@ def first_elem_kernel(
 
 
 def first_elem(x: torch.Tensor) -> torch.Tensor:
-    """The first number of every row of a matrix with at least one column."""
+    """Returns the first element of each row of a matrix with at least one column."""
     M, N = x.shape
     out = x.new_empty(M)
     block = 64
@@ -225,11 +225,11 @@ def first_elem(x: torch.Tensor) -> torch.Tensor:
 def masked_outer_kernel(
     x_ptr, y_ptr, out_ptr,  # [M], [N] and [M, N]
     M, N,
-    BLOCK: tl.constexpr,    # rows and columns of one tile
+    BLOCK: tl.constexpr,    # rows and columns of a tile
 ):
-    """out[m, n] = x[m] * y[n]. One program owns one tile of BLOCK x BLOCK results.
+    """out[m, n] = x[m] * y[n]. One program owns one BLOCK x BLOCK tile of the result.
 
-    Moves (M * N + M + N) * itemsize bytes where one tile holds the result.
+    Moves (M * N + M + N) * itemsize bytes if one tile covers the result.
     """
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
@@ -242,7 +242,7 @@ def masked_outer_kernel(
 
 
 def masked_outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The product of every number of x with every number of y, as a matrix."""
+    """Returns the outer product of two vectors, a matrix."""
     M, N = x.numel(), y.numel()
     out = x.new_empty(M, N)
     block = 64
@@ -255,26 +255,26 @@ def masked_outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 def avg_pool1d_kernel(
     x_ptr, out_ptr,       # [n] and [n_out]
     n, n_out,
-    k, stride, pad,       # numbers in a window, from one window to the next, zeros at either end
+    k, stride, pad,       # elements per window, between windows, and of padding at either end
     BLOCK: tl.constexpr,  # windows per program
-    SPAN: tl.constexpr,   # power of two >= the numbers that BLOCK windows reach over
+    SPAN: tl.constexpr,   # power of two >= the elements that BLOCK windows cover
 ):
-    """out[w] = mean of the k numbers from x[w * stride - pad] on; there are zeros around x.
+    """out[w] = mean of k elements starting at x[w * stride - pad]; x is padded with zeros.
 
-    One program owns BLOCK windows and loads what they reach over once. Moves (n + n_out) * itemsize
-    bytes where windows of different programs do not overlap.
+    One program owns BLOCK windows and loads the elements that they cover once. Moves
+    (n + n_out) * itemsize bytes if windows of different programs do not overlap.
     """
     first_window = tl.program_id(axis=0) * BLOCK
     windows = first_window + tl.arange(0, BLOCK)
-    padded = first_window * stride + tl.arange(0, SPAN)  # places, counted from the first zero on
+    padded = first_window * stride + tl.arange(0, SPAN)  # positions in the padded vector
     places = padded - pad
     end = (first_window + BLOCK - 1) * stride + k
     mask = (places >= 0) & (places < n) & (padded < end)
 
     x = tl.load(x_ptr + places, mask=mask, other=0.0).to(tl.float32)
 
-    # Products are compared, and nothing is divided: `//` rounds toward 0 in a kernel, which is up
-    # for a number below 0.
+    # Compares products instead of quotients: in a kernel, `//` truncates toward 0, which rounds
+    # negative quotients up.
     begin = windows * stride
     inside = (begin[:, None] <= padded[None, :]) & (padded[None, :] < begin[:, None] + k)
     total = tl.sum(tl.where(inside, x[None, :], 0.0), axis=1)
@@ -284,9 +284,9 @@ def avg_pool1d_kernel(
 
 
 def avg_pool1d(x: torch.Tensor, k: int, stride: int, pad: int) -> torch.Tensor:
-    """Means of windows of k numbers, `stride` apart, over a vector with `pad` zeros at either end.
+    """Returns the means of windows of k elements, `stride` apart, with `pad` zeros at either end.
 
-    There is at least one window, k is at most 64, stride at most 16, and pad less than k.
+    There is at least one window; k is at most 64, stride at most 16, and pad less than k.
     """
     n = x.numel()
     n_out = (n + 2 * pad - k) // stride + 1
@@ -303,13 +303,13 @@ def avg_pool1d(x: torch.Tensor, k: int, stride: int, pad: int) -> torch.Tensor:
 def weighted_sum_kernel(
     p_ptr, v_ptr, out_ptr,  # [M, K], [K, N] and [M, N]
     M, N, K,
-    BLOCK_M: tl.constexpr,  # rows of one tile
-    BLOCK_N: tl.constexpr,  # columns of one tile
-    BLOCK_K: tl.constexpr,  # weights of one step
+    BLOCK_M: tl.constexpr,  # rows of a tile
+    BLOCK_N: tl.constexpr,  # columns of a tile
+    BLOCK_K: tl.constexpr,  # elements along K per step
 ):
-    """out[m, n] = sum over k of p[m, k] * v[k, n], with float32 weights and values of 16 bits.
+    """out[m, n] = sum over k of p[m, k] * v[k, n], with float32 weights and 16-bit values.
 
-    One program owns one tile. Moves 4 * M * K + 2 * K * N + 4 * M * N bytes where one tile holds
+    One program owns one tile. Moves 4 * M * K + 2 * K * N + 4 * M * N bytes if one tile covers
     the result.
     """
     rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -322,7 +322,7 @@ def weighted_sum_kernel(
         v_mask = (ks[:, None] < K) & (cols[None, :] < N)
         p = tl.load(p_ptr + rows[:, None] * K + ks[None, :], mask=p_mask, other=0.0)
         v = tl.load(v_ptr + ks[:, None] * N + cols[None, :], mask=v_mask, other=0.0)
-        # The narrow operand is widened: that is exact, and narrowing the weights is not.
+        # Widening v is exact; narrowing the weights is not.
         acc += tl.dot(p, v.to(tl.float32), input_precision="ieee")
 
     out_mask = (rows[:, None] < M) & (cols[None, :] < N)
@@ -330,7 +330,7 @@ def weighted_sum_kernel(
 
 
 def weighted_sum(p: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """p @ v in full float32, for float32 weights p and values v in float16 or bfloat16."""
+    """Returns p @ v in full float32, for float32 p and float16 or bfloat16 v."""
     M, K = p.shape
     N = v.shape[1]
     out = p.new_empty(M, N)
@@ -348,26 +348,26 @@ def weighted_sum(p: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a result differs from what was expected. An index has one number for each dimension."""
+    """Differences between an actual and an expected tensor. An index has one int per dimension."""
 
     ok: bool
     n_bad: int
     n_total: int
-    first_bad: tuple[int, ...] | None  # in row-major order; None where all is well
-    worst: tuple[int, ...] | None  # of the bad ones, the farthest off; NaN and inf are farther
-    max_abs: float  # largest |actual - expected| where both are finite, 0.0 where none is
-    max_rel: float  # largest |actual - expected| / |expected| likewise, where expected is not 0
-    nan_mismatch: int  # one of the two is NaN, the other is not
-    inf_mismatch: int  # none is NaN, at least one is infinite, and they differ
+    first_bad: tuple[int, ...] | None  # in row-major order; None if no element is bad
+    worst: tuple[int, ...] | None  # bad element with the largest error; NaN and inf exceed all
+    max_abs: float  # largest |actual - expected| where both are finite; 0.0 if none are
+    max_rel: float  # largest |actual - expected| / |expected|, likewise, where expected is not 0
+    nan_mismatch: int  # elements of which exactly one is NaN
+    inf_mismatch: int  # elements without NaN, at least one infinite, that differ
     message: str
 
 
 def compare(
     actual: torch.Tensor, expected: torch.Tensor, *, rtol: float, atol: float
 ) -> Comparison:
-    """Compare element by element: |actual - expected| <= atol + rtol * |expected| is near enough.
+    """Compares elementwise: an element is good if |actual - expected| <= atol + rtol * |expected|.
 
-    NaN equals NaN, and an infinity equals one of the same sign. All is computed in float64.
+    NaN equals NaN, and infinities of one sign are equal. Differences are computed in float64.
 
     Raises:
         ValueError: the shapes differ.
@@ -385,7 +385,7 @@ def compare(
 
     n_bad, n_total = int(bad.sum()), bad.numel()
     first = worst = None
-    message = f"all {n_total} elements are near enough"
+    message = f"all {n_total} elements are within tolerance"
     if n_bad:
         farness = torch.where(finite, off, float("inf")).where(bad, -1.0)
         first, worst = _first(bad), _first(farness == farness.max())
@@ -409,7 +409,7 @@ def compare(
 
 
 def _first(where: torch.Tensor) -> tuple[int, ...]:
-    """The index of the first True in row-major order; there is one."""
+    """Returns the index of the first True in row-major order. There is at least one."""
     return tuple(int(i) for i in where.nonzero()[0])
 
 
@@ -421,10 +421,10 @@ def _largest(values: torch.Tensor) -> float:
 def trace_kernel(
     x_ptr,                # [n]
     n,
-    program,              # whose block is printed
+    program,              # the program that prints
     BLOCK: tl.constexpr,  # elements per program
 ):
-    """Print the block of one program. tl.device_print has no condition: it stands under an `if`."""
+    """Prints the block of one program. tl.device_print takes no condition, hence the `if`."""
     pid = tl.program_id(axis=0)
     offs = pid * BLOCK + tl.arange(0, BLOCK)
 
@@ -435,10 +435,10 @@ def trace_kernel(
 
 
 def trace_program(x: torch.Tensor, program: int) -> str:
-    """What `trace_kernel` prints for one program on the vector x, and for no other.
+    """Returns what one program of `trace_kernel` prints for the vector x.
 
-    The text is empty if there is no such program. It is caught where the kernel is interpreted; a
-    GPU prints past Python.
+    The text is empty if the program does not exist. Only the interpreter's output is captured; a
+    GPU does not print through Python's stdout.
     """
     n = x.numel()
     printed = io.StringIO()

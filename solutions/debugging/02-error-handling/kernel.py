@@ -1,16 +1,16 @@
-"""A matrix product that survives a small GPU, and hides no mistake: validate, launch, fall back.
+"""A matrix product that survives a small GPU and hides no error: validate, launch, fall back.
 
     c[m, n] = sum_k a[m, k] * b[k, n]
 
-Four layers, each with one job. `validate_matmul` tells all that is wrong with the arguments, at
-once. `launch_matmul` launches the kernel and knows of no failure. `safe_launch` turns failures of
-the compiler and the device into errors that a caller can tell apart, and no others.
-`matmul_robust` decides what is tried after a failure, and says so.
+Four layers, each with one task. `validate_matmul` reports all problems of the arguments at once.
+`launch_matmul` launches the kernel and handles no failure. `safe_launch` translates failures of the
+compiler and the device, and no other exceptions. `matmul_robust` decides what is tried after a
+failure, and reports a fallback.
 
 Inputs: a of shape (M, K) and b of shape (K, N) in float16, bfloat16 or float32, with any strides,
 on one device. Result: a new contiguous tensor of shape (M, N) in that dtype, on that device.
 
-Cost: 2 * M * N * K operations. Tiles of BLOCK_M x BLOCK_N read (M * K * ceil(N / BLOCK_N) + K * N *
+Cost: 2 * M * N * K FLOP. Tiles of BLOCK_M x BLOCK_N read (M * K * ceil(N / BLOCK_N) + K * N *
 ceil(M / BLOCK_M)) * itemsize bytes and write M * N * itemsize.
 """
 
@@ -31,24 +31,24 @@ import triton.language as tl
 T = TypeVar("T")
 FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
-# Failures of CUDA have classes in torch; some arrive as a RuntimeError with one of these texts.
+# torch has classes for CUDA errors; some arrive as a RuntimeError with one of these prefixes.
 CUDA_ERRORS = (torch.AcceleratorError, torch.cuda.CudaError)
 CUDA_TEXTS = ("CUDA error", "Triton Error [CUDA]")
 
 
 # ---------------------------------------------------------------------------------------------
-# What can go wrong, as classes that a caller can tell apart
+# Exceptions
 
 
 class TritonKernelError(Exception):
-    """The root: who catches it catches all that this file raises."""
+    """Base class of every exception that this file raises."""
 
 
 class InputValidationError(TritonKernelError, ValueError):
-    """Arguments that the contract excludes; nothing was launched.
+    """Invalid arguments; nothing was launched.
 
     Attributes:
-        problems: one text for each problem, `name: expected ..., got ...`, in the order of the
+        problems: one string per problem, `name: expected ..., got ...`, in the order of the
             arguments.
     """
 
@@ -57,24 +57,24 @@ class InputValidationError(TritonKernelError, ValueError):
         self.problems = list(problems)
 
     def __reduce__(self) -> tuple[type[InputValidationError], tuple[list[str]]]:
-        return type(self), (self.problems,)  # a copy would be made of the joined text otherwise
+        return type(self), (self.problems,)  # otherwise unpickling passes the joined text
 
 
 class InputTypeError(InputValidationError, TypeError):
-    """The same, where every problem is a Python type or a dtype."""
+    """Invalid arguments whose problems are all Python types or dtypes."""
 
 
 class KernelCompilationError(TritonKernelError):
-    """Triton's compiler refused the kernel; ``__cause__`` says why."""
+    """Triton's compiler rejected the kernel; ``__cause__`` is its error."""
 
 
 class KernelResourceError(TritonKernelError):
-    """A launch asks for more than the device has.
+    """A launch requires more resources than the device has.
 
     Attributes:
-        required: how much was asked for; 0 where that is not known.
-        limit: how much there is; 0 where that is not known.
-        resource: of what, such as "shared memory".
+        required: the amount that the launch needs; 0 if unknown.
+        limit: the amount that the device has; 0 if unknown.
+        resource: the name of the resource, such as "shared memory".
     """
 
     def __init__(self, message: str, required: int = 0, limit: int = 0,
@@ -86,7 +86,7 @@ class KernelResourceError(TritonKernelError):
 
 
 class KernelExecutionError(TritonKernelError):
-    """The device failed, or a result that was to be checked is not finite."""
+    """The device failed, or a checked result is not finite."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class KernelExecutionError(TritonKernelError):
 
 @dataclass(frozen=True)
 class MatmulProblem:
-    """A product that can be computed: a of M x K times b of K x N, of one dtype on one device."""
+    """A valid product: a (M, K) times b (K, N), of one dtype on one device."""
 
     M: int
     N: int
@@ -105,7 +105,7 @@ class MatmulProblem:
 
 
 class _Problems:
-    """Collects what is wrong with arguments, and raises all of it at once."""
+    """Collects the problems of arguments and raises them together."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
@@ -130,54 +130,54 @@ def validate_matmul(
     *,
     allowed: tuple[torch.dtype, ...] = FLOATS,
 ) -> MatmulProblem:
-    """Check all arguments of a matrix product before anything is allocated or launched.
+    """Checks all arguments of a matrix product before anything is allocated or launched.
 
-    Strides are free, and so are sizes of zero. The device only has to be the same for all.
+    Any strides and sizes of zero are valid. All tensors must be on one device.
 
     Args:
-        a: (M, K), of a dtype that is allowed.
+        a: (M, K), of an allowed dtype.
         b: (K, N), of a's dtype, on a's device.
-        out: (M, N), likewise, or None. It shares no memory with a or b: programs run in any order,
-            and one would read what another has written.
-        allowed: the dtypes that are supported.
+        out: (M, N), likewise, or None. It may not share memory with a or b: programs run in any
+            order, and one could read what another has written.
+        allowed: the supported dtypes.
 
     Raises:
         InputTypeError: every problem is a Python type or a dtype.
-        InputValidationError: there are others. Both tell all problems, in ``problems``.
+        InputValidationError: otherwise. Both list all problems in ``problems``.
     """
-    found = _Problems()
-    _check_tensor(found, "a", a, allowed)
-    _check_tensor(found, "b", b, allowed, like=a)
+    problems = _Problems()
+    _check_tensor(problems, "a", a, allowed)
+    _check_tensor(problems, "b", b, allowed, like=a)
     if _is_matrix(a) and _is_matrix(b) and a.shape[1] != b.shape[0]:
-        found.of_value("b", f"{a.shape[1]} rows, as many as a has columns", _shape(b))
+        problems.of_value("b", f"{a.shape[1]} rows, as many as a has columns", _shape(b))
     if out is not None:
-        _check_tensor(found, "out", out, allowed, like=a)
+        _check_tensor(problems, "out", out, allowed, like=a)
         if _is_matrix(a) and _is_matrix(b) and _is_matrix(out):
             shape = (a.shape[0], b.shape[1])
             if tuple(out.shape) != shape:
-                found.of_value("out", f"shape {shape}", _shape(out))
+                problems.of_value("out", f"shape {shape}", _shape(out))
         for name, tensor in (("a", a), ("b", b)):
             if shared := _shared_bytes(out, tensor):
-                found.of_value("out", "memory of its own", f"{shared} bytes shared with {name}")
-    found.raise_if_any()
+                problems.of_value("out", "memory of its own", f"{shared} bytes shared with {name}")
+    problems.raise_if_any()
     return MatmulProblem(a.shape[0], b.shape[1], a.shape[1], a.dtype, a.device)
 
 
-def _check_tensor(found: _Problems, name: str, value: Any, allowed: tuple[torch.dtype, ...],
+def _check_tensor(problems: _Problems, name: str, value: Any, allowed: tuple[torch.dtype, ...],
                   like: Any = None) -> None:
-    """What can be said of one argument alone, and beside ``a``, which others have to be like."""
+    """Checks one argument alone, and against ``like``, the argument a."""
     if not isinstance(value, torch.Tensor):
-        found.of_type(name, "a torch.Tensor", _kind(value))
+        problems.of_type(name, "a torch.Tensor", _kind(value))
         return
     if isinstance(like, torch.Tensor) and like.dtype in allowed:
         if value.dtype != like.dtype:
-            found.of_type(name, f"{like.dtype} like a", value.dtype)
+            problems.of_type(name, f"{like.dtype} like a", value.dtype)
     elif value.dtype not in allowed:
-        found.of_type(name, " or ".join(map(str, allowed)), value.dtype)
+        problems.of_type(name, " or ".join(map(str, allowed)), value.dtype)
     if value.dim() != 2:
-        found.of_value(name, "2 dimensions", f"{value.dim()} in {_shape(value)}")
+        problems.of_value(name, "2 dimensions", f"{value.dim()} in {_shape(value)}")
     if isinstance(like, torch.Tensor) and value.device != like.device:
-        found.of_value(name, f"device {like.device} like a", value.device)
+        problems.of_value(name, f"device {like.device} like a", value.device)
 
 
 def _is_matrix(value: Any) -> bool:
@@ -189,12 +189,12 @@ def _shape(tensor: torch.Tensor) -> str:
 
 
 def _kind(value: Any) -> str:
-    """The type's name: what an object says of itself may hold its address, or be endless."""
+    """The type's name. An object's repr may contain its address or be very long."""
     return "None" if value is None else type(value).__name__
 
 
 def _shared_bytes(one: Any, other: Any) -> int:
-    """How many bytes lie in the memory of both, from the first element to the last of each."""
+    """Bytes in the intersection of two address ranges, from first to last element of each."""
     spans = []
     for tensor in (one, other):
         if not isinstance(tensor, torch.Tensor) or not tensor.numel() or tensor.is_meta:
@@ -208,21 +208,21 @@ def _shared_bytes(one: Any, other: Any) -> int:
 
 
 def pick_block(n: int) -> int:
-    """A block for work on n elements in a row: 64 below 1,000, 256 below 100,000, else 1,024.
+    """Returns a block size for n elements: 64 below 1,000, 256 below 100,000, otherwise 1,024.
 
-    Few elements in large blocks leave most of a GPU without a program; many in small ones make
-    programs that have hardly begun when they end.
+    Large blocks for few elements leave most SMs idle; small blocks for many elements spend the time
+    on starting programs.
 
     Raises:
-        InputTypeError: n is no whole number.
+        InputTypeError: n is not an int.
         InputValidationError: n is negative.
     """
-    found = _Problems()
+    problems = _Problems()
     if isinstance(n, bool) or not isinstance(n, int):
-        found.of_type("n", "an int", _kind(n))
+        problems.of_type("n", "an int", _kind(n))
     elif n < 0:
-        found.of_value("n", "0 or more", n)
-    found.raise_if_any()
+        problems.of_value("n", "0 or more", n)
+    problems.raise_if_any()
     return 64 if n < 1_000 else 256 if n < 100_000 else 1_024
 
 
@@ -232,7 +232,7 @@ def pick_block(n: int) -> int:
 
 @dataclass(frozen=True)
 class Config:
-    """The tile that a program computes, and with how many warps and stages it does."""
+    """The tile of one program, its warps and its pipeline stages."""
 
     block_m: int
     block_n: int
@@ -241,9 +241,9 @@ class Config:
     num_stages: int
 
 
-# Largest first. Compiled for an H100 by Triton 3.9, float32 takes 98,304, 32,768 and 4,096 bytes of
-# shared memory, and 16 bits 65,536, 24,576 and 2,048. A program may have 232,448 of them there,
-# 101,376 on an RTX 4090 and 65,536 on a T4.
+# Largest first. Compiled for an H100 with Triton 3.9, they need 98,304, 32,768 and 4,096 bytes of
+# shared memory in float32, and 65,536, 24,576 and 2,048 in 16 bits. A program may use 232,448 bytes
+# there, 101,376 on an RTX 4090 and 65,536 on a T4.
 DEFAULT = (
     Config(128, 128, 32, num_warps=8, num_stages=4),
     Config(64, 64, 32, num_warps=4, num_stages=3),
@@ -255,17 +255,17 @@ DEFAULT = (
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # elements between rows, and between columns
     stride_bk, stride_bn,
     stride_cm, stride_cn,
-    BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
+    BLOCK_M: tl.constexpr,    # rows of a tile of C; all three are powers of two
     BLOCK_N: tl.constexpr,    # columns of a tile of C
     BLOCK_K: tl.constexpr,    # columns of A and rows of B per step, at least 16
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
 
-    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them. M and N of 1
-    are fine: masks fill the tile up, and `tl.dot` sees whole ones.
+    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N. M and N may be 1: masked
+    loads pad the tile, and `tl.dot` always gets full tiles.
     """
     pid = tl.program_id(axis=0)
     num_pid_n = tl.cdiv(N, BLOCK_N)
@@ -285,14 +285,14 @@ def matmul_kernel(
                     mask=in_m[:, None] & in_k[None, :], other=0.0)  # neutral for a sum
         b = tl.load(b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn,
                     mask=in_k[:, None] & in_n[None, :], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no effect in 16 bits
 
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
     tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
 
 
 def launch_matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, config: Config) -> None:
-    """Launch the kernel for valid arguments; what fails comes as Triton and CUDA raise it."""
+    """Launches the kernel for valid arguments; exceptions of Triton and CUDA pass through."""
     (M, K), N = a.shape, b.shape[1]
     grid = (triton.cdiv(M, config.block_m) * triton.cdiv(N, config.block_n),)
     with torch.cuda.device_of(a):  # Triton launches on torch's current device
@@ -314,20 +314,20 @@ def safe_launch(
     op: str,
     synchronize: Callable[[], None] | None = None,
 ) -> T:
-    """Call ``launch`` and return what it returns; its failures become errors of this file.
+    """Returns ``launch()``, and translates its failures to exceptions of this file.
 
-    Only what a caller can act on is translated. A bug, Ctrl-C, and errors that are this file's own
-    pass through as they are; the original of what is translated stays reachable as ``__cause__``.
+    Only failures that a caller can act on are translated; the original is the ``__cause__``. Bugs,
+    Ctrl-C and exceptions of this file pass through unchanged.
 
     Args:
         launch: launches kernels.
         op: the operation, for messages.
-        synchronize: waits until the device is done, so that what fails there is told here and not
-            by some later call. To wait after each launch is for debugging: nothing overlaps then.
+        synchronize: waits for the device, so that its errors are raised here and not by a later
+            call. For debugging, since nothing overlaps if the host waits after each launch.
 
     Raises:
-        KernelCompilationError: Triton's compiler refused a kernel.
-        KernelResourceError: there is too little shared memory, registers, threads or memory.
+        KernelCompilationError: Triton's compiler rejected a kernel.
+        KernelResourceError: shared memory, registers, threads or device memory do not suffice.
         KernelExecutionError: CUDA reported an error.
     """
     try:
@@ -352,15 +352,15 @@ def safe_launch(
         raise KernelExecutionError(f"{op}: the device failed: {error}") from error
 
 
-_checking: ContextVar[bool] = ContextVar("_checking", default=False)  # each thread has its own
+_checking: ContextVar[bool] = ContextVar("_checking", default=False)  # one value per thread
 
 
 @contextmanager
 def checked_outputs() -> Iterator[None]:
-    """Inside, results of `matmul_robust` that are not finite raise KernelExecutionError.
+    """Inside it, `matmul_robust` raises KernelExecutionError if a result is not finite.
 
-    For debugging: it reads each result once more and waits for the device. Blocks may be nested;
-    the end of an inner one, by an exception too, leaves the outer one as it is.
+    For debugging: it reads each result once more and waits for the device. Blocks may be nested.
+    When an inner block ends, normally or by an exception, the outer one stays in effect.
     """
     token = _checking.set(True)
     try:
@@ -370,7 +370,7 @@ def checked_outputs() -> Iterator[None]:
 
 
 # ---------------------------------------------------------------------------------------------
-# All of it together
+# The robust product
 
 
 def matmul_robust(
@@ -381,29 +381,28 @@ def matmul_robust(
     policy: Literal["raise", "fallback"] = "raise",
     launch: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Config], None] | None = None,
 ) -> torch.Tensor:
-    """a @ b, as a new contiguous tensor; on a GPU that is too small for one tile, by the next.
+    """Returns a @ b as a new contiguous tensor, with the first configuration that fits the GPU.
 
-    Each configuration is launched once at most. What is no lack of resources ends the call: a
-    smaller tile mends no bug, and after an error of the device nothing that it computes is to be
-    trusted.
+    Each configuration is launched at most once. Only a lack of resources leads to the next one: a
+    smaller tile does not fix a bug, and after a device error no result can be trusted.
 
     Args:
         a: (M, K), of float16, bfloat16 or float32.
         b: (K, N), of a's dtype, on a's device.
-        configs: what to try, the largest first.
-        policy: what follows if the device has too little for the last of them. "raise" raises,
-            "fallback" takes `torch.matmul`, warns once, and counts in ``matmul_robust.fallbacks``.
-        launch: called with a, b, the result and a configuration; None is `launch_matmul`.
+        configs: the configurations to try, the largest first.
+        policy: the reaction if none of them fits. "raise" raises; "fallback" calls
+            `torch.matmul`, warns once, and increments ``matmul_robust.fallbacks``.
+        launch: called with a, b, the result and a configuration; None means `launch_matmul`.
 
     Raises:
-        InputValidationError, InputTypeError: before anything is launched, under each policy.
-        KernelResourceError: as ``policy`` says.
-        KernelCompilationError, KernelExecutionError: from the first launch that ends so.
+        InputValidationError, InputTypeError: before any launch, with either policy.
+        KernelResourceError: no configuration fits, and ``policy`` is "raise".
+        KernelCompilationError, KernelExecutionError: a launch failed in this way.
     """
     problem = _validated(a, b, configs, policy)
     out = torch.empty((problem.M, problem.N), dtype=problem.dtype, device=problem.device)
     if out.numel() == 0:
-        return out  # no row or no column: no program, no launch
+        return out  # nothing to compute, so nothing is launched
 
     for left, config in zip(reversed(range(len(configs))), configs, strict=True):
         attempt = functools.partial(launch or launch_matmul, a, b, out, config)
@@ -415,16 +414,16 @@ def matmul_robust(
                 continue
             if policy == "raise":
                 raise
-            warnings.warn(f"matmul: torch.matmul takes the place of the kernel: {error}",
+            warnings.warn(f"matmul: torch.matmul replaces the kernel: {error}",
                           RuntimeWarning, stacklevel=2)
             matmul_robust.fallbacks += 1
-            out = torch.matmul(a, b)  # nothing of what a failed launch may have written is kept
+            out = torch.matmul(a, b)  # drops whatever a failed launch may have written
     if _checking.get():
         _check_finite(out)
     return out
 
 
-matmul_robust.fallbacks = 0  # how often torch.matmul took the kernel's place
+matmul_robust.fallbacks = 0  # how often torch.matmul replaced the kernel
 
 
 def _validated(a: torch.Tensor, b: torch.Tensor, configs: Sequence[Config],

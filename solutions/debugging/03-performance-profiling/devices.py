@@ -1,12 +1,12 @@
-"""Devices to measure on: what `benchmark` may ask of one, a real GPU, and one that is simulated.
+"""Devices to measure on: the interface that `benchmark` uses, a GPU, and a simulated device.
 
-All three questions of a device are about time, in milliseconds:
+A device has three methods; times are in milliseconds:
 
-    now()          the clock of the host
-    synchronize()  waits until the device has done all that it was asked for
-    flush_cache()  asks the device to overwrite its L2; like any work, it is done later
+    now()          reads the clock of the host
+    synchronize()  waits until the device has finished all queued work
+    flush_cache()  queues work that overwrites the device's L2 cache
 
-`python devices.py` shows what a simulated device does with the clock.
+`python devices.py` prints how a simulated device advances the clock.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 
 
 class Device(Protocol):
-    """What runs work that the host asks for, some time after it was asked."""
+    """A device that executes queued work asynchronously."""
 
     def synchronize(self) -> None: ...
 
@@ -29,16 +29,16 @@ class Device(Protocol):
 
 
 class GpuDevice:
-    """A GPU through PyTorch, timed by the clock of the host.
+    """A GPU through PyTorch, timed with the clock of the host.
 
-    A sample holds what the host takes to launch, some microseconds. Kernels shorter than that are
-    better timed by events on the GPU, as `triton.testing.do_bench` does.
+    A sample includes the launch overhead of the host, a few microseconds. Time shorter kernels with
+    events on the GPU, as `triton.testing.do_bench` does.
     """
 
     def __init__(self, device: str | torch.device = "cuda") -> None:
-        """Raises RuntimeError where there is no such GPU."""
+        """Raises RuntimeError if there is no GPU."""
         if not torch.cuda.is_available():
-            raise RuntimeError(f"device: expected a GPU called {device}, and torch finds none")
+            raise RuntimeError(f"device: expected {device}, but torch finds no GPU")
         self._device = torch.device(device)
         l2 = torch.cuda.get_device_properties(self._device).L2_cache_size
         self._scratch = torch.empty(4 * l2, dtype=torch.int8, device=self._device)
@@ -54,12 +54,12 @@ class GpuDevice:
 
 
 class SimulatedDevice:
-    """A device without hardware, which tells the time that it would have taken.
+    """A simulated device whose clock advances by the time that the work would take.
 
-    ``launch`` is the function to measure. It returns as soon as the device knows of the work, and
-    the work ends ``cold_ms`` after it began, or ``warm_ms`` if its data are still in the cache. The
-    very first call is compiled before it is launched, the next few are slow, and one call in 20
-    takes 50 times as long as the others.
+    ``launch`` is the function to measure. It returns as soon as the work is queued, and the work
+    takes ``cold_ms``, or ``warm_ms`` if its data are still in the cache. The first call compiles
+    before it launches, the next few are slow, and one call in 20 takes 50 times as long as the
+    others.
     """
 
     def __init__(self, cold_ms: float = 0.028, warm_ms: float = 0.015, *, launch_ms: float = 0.002,
@@ -68,7 +68,7 @@ class SimulatedDevice:
         self._compile, self._slow = compile_ms, slow_calls
         self._random = random.Random(seed)
         self._clock = 0.0  # of the host
-        self._free = 0.0  # when the device has nothing left to do
+        self._free = 0.0  # when the device becomes idle
         self._in_cache = False
         self._calls = 0
 

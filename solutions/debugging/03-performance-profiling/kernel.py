@@ -2,15 +2,15 @@
 
     out[m, n] = x[m, n] / max(sqrt(sum_k x[m, k]**2), eps)
 
-A profile is counts and a time. Each count has an ideal: the bytes of the job, whole sectors, one
-launch, no stack. The one that is furthest from its ideal, and whose distance explains the time, is
-the bottleneck; how far it is, is how much there is to gain.
+A profile is a set of counts and a time. Each count has an ideal: the compulsory bytes, full
+sectors, one launch, no stack. The count that is furthest from its ideal and explains the time is
+the bottleneck, and the distance is the possible speedup.
 
-Cost of row_l2_normalize: one program holds a row in one block, so that it is read once and written
-once, 2 * n_rows * n_cols * itemsize bytes in one launch.
+Cost of row_l2_normalize: one program holds a row in one block, so each row is read once and written
+once: 2 * n_rows * n_cols * itemsize bytes in one launch.
 
-Source: the roofline is that of Williams, Waterman and Patterson, Communications of the ACM 52(4),
-2009; scaling by the largest number before squaring is as old as Blue, ACM TOMS 4(1), 1978.
+Source: Williams, Waterman and Patterson, "Roofline", Communications of the ACM 52(4), 2009; scaling
+by the largest magnitude before squaring: Blue, ACM TOMS 4(1), 1978.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Bottleneck = Literal["uncoalesced", "redundant-traffic", "launch-bound", "spills
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 MAX_COLUMNS = 16_384
-LEAST_EPS = 2.0**-126  # the smallest float32 with all its digits
+LEAST_EPS = 2.0**-126  # the smallest normal float32
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """What a job can reach on a device: seconds, flop per byte, and flop per second."""
+    """The roofline of a kernel: seconds, arithmetic intensity in FLOP/B, rates in FLOP/s."""
 
     bound: Literal["memory", "compute"]
     t_min_s: float
@@ -48,7 +48,7 @@ class Roofline:
 
 @dataclass(frozen=True)
 class Stats:
-    """The samples of a benchmark, in milliseconds: median, 20 % and 80 % points, how many."""
+    """Samples of a benchmark: median, 20th and 80th percentile in ms, and their number."""
 
     median_ms: float
     p20_ms: float
@@ -58,7 +58,7 @@ class Stats:
 
 @dataclass(frozen=True)
 class Finding:
-    """What slows a kernel down, the number that shows it, and how many times faster it could be."""
+    """The bottleneck of a kernel, the metric that shows it, and the speedup without it."""
 
     bottleneck: Bottleneck
     evidence_metric: str
@@ -66,19 +66,19 @@ class Finding:
 
 
 FINDINGS: dict[str, Finding] = {
-    # 4 of each 32 bytes that move are used; on top of that, scattered sectors are slow to look up.
+    # 4 of 32 bytes of each sector are used, and scattered sectors cost more lookups.
     "A": Finding("uncoalesced", "sector_efficiency", 8.0),
-    # Rows of half a megabyte are read three times and written once: 4 instead of 2.
+    # Rows of 0.5 MB are read three times and written once: 4 transfers instead of 2.
     "B": Finding("redundant-traffic", "issued_ratio", 2.0),
-    # 0.944 ms, where the bytes take 0.012 ms: what is left of one launch counts too.
+    # 0.944 ms, where the bytes take 0.012 ms. One launch remains and adds its time.
     "C": Finding("launch-bound", "launches", 62.0),
-    # Bytes and sectors are as few as can be, and 0.770 ms are 4 times those of a copy.
+    # Bytes and sectors are minimal, and 0.770 ms is 4 times the time of a copy.
     "D": Finding("spills", "stack_bytes", 4.0),
-    # 90 % of the speed of a copy: nothing to gain that is worth a change.
+    # 90 % of the speed of a copy: nothing to gain.
     "E": Finding("at-roofline", "share_of_copy", 1.0),
 }
 
-# Of the repaired row_l2_normalize, for 16,384 x 4,096 floats.
+# Metrics of the repaired row_l2_normalize for 16,384 x 4,096 floats.
 PREDICTION: dict[str, float] = {
     "issued_bytes_ratio": 1.0,
     "launches": 1,
@@ -87,7 +87,7 @@ PREDICTION: dict[str, float] = {
 
 
 def bandwidth_gbps(nbytes: int, ms: float) -> float:
-    """How fast bytes moved, in GB/s: 10**9 bytes per second.
+    """Returns the bandwidth in GB/s, 10**9 bytes per second.
 
     Raises:
         ValueError: ``nbytes`` is negative, or ``ms`` is not above 0.
@@ -99,7 +99,7 @@ def bandwidth_gbps(nbytes: int, ms: float) -> float:
 
 
 def tflops(flops: int, ms: float) -> float:
-    """How fast operations were done, in TFLOP/s: 10**12 per second.
+    """Returns the arithmetic throughput in TFLOP/s, 10**12 FLOP per second.
 
     Raises:
         ValueError: ``flops`` is negative, or ``ms`` is not above 0.
@@ -111,13 +111,13 @@ def tflops(flops: int, ms: float) -> float:
 
 
 def roofline(flops: int, nbytes: int, peak_flops: float, peak_bytes: float) -> Roofline:
-    """What bounds a job that overlaps its arithmetic with its traffic.
+    """Returns the roofline of a kernel that overlaps arithmetic and memory traffic.
 
     Args:
-        flops: operations of the job.
-        nbytes: bytes that it has to move.
-        peak_flops: operations per second of the unit that does them.
-        peak_bytes: bytes per second of the memory.
+        flops: FLOP of the kernel.
+        nbytes: bytes that it must move.
+        peak_flops: FLOP/s of the unit that executes them.
+        peak_bytes: bytes/s of the memory.
 
     Raises:
         ValueError: one of the four is not above 0.
@@ -137,7 +137,7 @@ def roofline(flops: int, nbytes: int, peak_flops: float, peak_bytes: float) -> R
 
 def benchmark(fn: Callable[[], object], device: Device, *, warmup: int = 10,
               repeat: int = 100) -> Stats:
-    """Time ``repeat`` calls of ``fn`` after ``warmup`` others, each with a cold cache.
+    """Times ``repeat`` calls of ``fn`` after ``warmup`` others, each with a cold cache.
 
     Raises:
         ValueError: ``warmup`` is negative, or ``repeat`` is not above 0.
@@ -150,10 +150,10 @@ def benchmark(fn: Callable[[], object], device: Device, *, warmup: int = 10,
     samples = []
     for _ in range(repeat):
         device.flush_cache()
-        device.synchronize()  # neither flushing nor what came before belongs to the sample
+        device.synchronize()  # flushing and earlier work are not part of the sample
         start = device.now()
         fn()
-        device.synchronize()  # fn returns long before its work is done
+        device.synchronize()  # fn returns before its work is done
         samples.append(device.now() - start)
     samples.sort()
     return Stats(quantile(samples, 0.5), quantile(samples, 0.2), quantile(samples, 0.8),
@@ -161,24 +161,24 @@ def benchmark(fn: Callable[[], object], device: Device, *, warmup: int = 10,
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The number below which this share lies, between two samples where it falls there."""
+    """Returns a quantile of sorted samples, interpolated linearly."""
     place = share * (len(ordered) - 1)
     below, above = ordered[math.floor(place)], ordered[math.ceil(place)]
     return below + (place - math.floor(place)) * (above - below)
 
 
 def check_positive(name: str, value: float) -> None:
-    if not value > 0:  # as NaN is not
+    if not value > 0:  # includes NaN
         raise ValueError(f"{name}: expected more than 0, got {value}")
 
 
 @triton.jit
 def row_l2_normalize_kernel(
-    x_ptr, out_ptr,            # [n_rows, n_cols], rows without gaps
+    x_ptr, out_ptr,            # [n_rows, n_cols], contiguous within a row
     stride_xm, stride_om,      # elements from one row to the next
     n_cols,
     eps,
-    BLOCK_SIZE: tl.constexpr,  # elements of a program, a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # power of two >= n_cols
 ):
     """out[m] = x[m] / max(norm of x[m], eps). One program owns row m.
 
@@ -188,30 +188,30 @@ def row_l2_normalize_kernel(
     cols = tl.arange(0, BLOCK_SIZE)
     mask = cols < n_cols
 
-    # Padding adds nothing, neither to the maximum of sizes nor to a sum of squares.
+    # 0 is neutral for the maximum of magnitudes and for the sum of squares.
     x = tl.load(x_ptr + row * stride_xm + cols, mask=mask, other=0.0).to(tl.float32)
 
-    # Squares of 1e30 and 1e-30 leave the range of float32; those of shares of the largest do not.
+    # Squares of 1e30 and 1e-30 leave the range of float32; after scaling by the maximum they fit.
     largest = tl.max(tl.abs(x), axis=0)
     scale = tl.where(largest > 0.0, largest, 1.0)
     share = x / scale
     norm = tl.sqrt(tl.sum(share * share, axis=0))
     least = eps / scale
-    out = share / tl.where(norm < least, least, norm)  # a maximum would drop a norm of NaN
+    out = share / tl.where(norm < least, least, norm)  # tl.maximum would drop a norm of NaN
 
     tl.store(out_ptr + row * stride_om + cols, out.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 def row_l2_normalize(x: torch.Tensor, eps: float = 1e-12) -> torch.Tensor:
-    """Every row divided by its Euclidean norm, or by ``eps`` where the norm is smaller.
+    """Divides each row by its Euclidean norm, or by ``eps`` if the norm is smaller.
 
     Args:
         x: [n_rows, n_cols] with at most 16,384 columns.
-        eps: from 2**-126 on.
+        eps: at least 2**-126.
 
     Raises:
-        TypeError: x is no tensor of a supported dtype.
-        ValueError: x is no matrix, or has too many columns, or eps is out of range.
+        TypeError: x is not a tensor of a supported dtype.
+        ValueError: x is not a matrix or has too many columns, or eps is out of range.
     """
     check_arguments(x, eps)
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
@@ -228,11 +228,11 @@ def row_l2_normalize(x: torch.Tensor, eps: float = 1e-12) -> torch.Tensor:
 
 
 def check_arguments(x: torch.Tensor, eps: float) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Rejects invalid arguments before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor of a supported dtype.
-        ValueError: x is no matrix, or has too many columns, or eps is out of range.
+        TypeError: x is not a tensor of a supported dtype.
+        ValueError: x is not a matrix or has too many columns, or eps is out of range.
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")

@@ -1,13 +1,12 @@
-"""What five reports say, four repaired kernels, and two tools that find such mistakes early.
+"""The answers to five reports, four repaired kernels, and two tools that detect such bugs early.
 
     gather_rows   out[m] = x[index[m]]            bincount    how often each value occurs
-    shift_right   out[i] = x[i - k], else fill    copy_rows   x, with its rows side by side
+    shift_right   out[i] = x[i - k], else fill    copy_rows   a contiguous copy of x
 
-A mask belongs to every access whose elements may leave their tensor, a check on the host to every
-index that comes from outside, an atomic to every counter that programs share, and 64 bits to every
-product of a row and its stride.
+Every access that can leave its tensor needs a mask, every index from outside a check on the host,
+every counter that programs share an atomic, and every product of a row and its stride 64 bits.
 
-Cost, in bytes: gather_rows 2 * M * C * e and the index once for each program of a row; shift_right
+Cost, in bytes: gather_rows 2 * M * C * e and the index once per program of a row; shift_right
 2 * n * e at most; bincount n * e and n atomics; copy_rows 2 * R * C * e. One launch each.
 """
 
@@ -20,9 +19,9 @@ import torch
 import triton
 import triton.language as tl
 
-PATTERN = 0xA5  # the byte of a red zone that nobody has touched
-ALIGNMENT = 16  # bytes: of the widest load or store of one thread
-SECTOR = 32  # bytes that memory moves at a time
+PATTERN = 0xA5  # every byte of an intact red zone
+ALIGNMENT = 16  # bytes, the widest load or store of a thread
+SECTOR = 32  # bytes, the unit of memory traffic
 
 
 # ---------------------------------------------------------------------------------------------
@@ -31,12 +30,12 @@ SECTOR = 32  # bytes that memory moves at a time
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """What one report says; the README lists the words for the last two fields."""
+    """The meaning of a report. The README lists the names for the last two fields."""
 
     tensor: str
     access: str  # "load" or "store"
-    program: int  # the first one that goes astray, of the whole grid
-    bytes_past_end: int  # of that program; negative before the first byte, 0 inside
+    program: int  # the first in the grid with such an access
+    bytes_past_end: int  # of that program; negative before the first byte, 0 if inside
     root_cause: str
     remedy: str
 
@@ -44,7 +43,7 @@ class ReportAnswer:
 REPORTS: dict[str, ReportAnswer] = {
     "R1": ReportAnswer("bias", "load", 2, 336, "missing-mask", "mask-the-access"),
     "R2": ReportAnswer("out", "store", 7, 2, "off-by-one", "tighten-the-mask"),
-    # 1 652 is the least row for which row * 1 300 000 reaches 2**31; 32 bits make it 2**32 less
+    # 1,652 is the first row with row * 1,300,000 >= 2**31; in 32 bits it wraps to 2**32 less
     "R3": ReportAnswer("x", "load", 1_652, (1_652 * 1_300_000 - 2**32) * 4,
                        "int32-overflow", "widen-before-multiplying"),
     "R4": ReportAnswer("totals", "store", 1, 0, "race", "use-an-atomic"),
@@ -59,17 +58,17 @@ REPORTS: dict[str, ReportAnswer] = {
 @triton.jit
 def gather_rows_kernel(
     x_ptr, index_ptr, out_ptr,        # [n_rows, n_cols], [n_wanted] and [n_wanted, n_cols]
-    stride_xm, stride_xn, stride_im,  # elements from one row, column or index to the next
+    stride_xm, stride_xn, stride_im,  # elements between rows, columns and indices
     n_cols,
     BLOCK_SIZE: tl.constexpr,         # columns of one program
 ):
     """out[m, :] = x[index[m], :]. One program owns BLOCK_SIZE columns of one row of the result.
 
-    Trusts the index: the host has looked at all of it.
+    Trusts the index, which the host has checked.
     """
     pid_m = tl.program_id(axis=0).to(tl.int64)
     cols = tl.program_id(axis=1) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE).to(tl.int64)
-    mask = cols < n_cols  # for both sides: past its end a row is followed by another one
+    mask = cols < n_cols  # for load and store: past its end, a row is followed by the next one
 
     row = tl.load(index_ptr + pid_m * stride_im).to(tl.int64)  # row * stride may pass 2**31
     x = tl.load(x_ptr + row * stride_xm + cols * stride_xn, mask=mask)
@@ -78,12 +77,12 @@ def gather_rows_kernel(
 
 
 def gather_rows(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """x[index] for a matrix x [R, C] and places index [M] in its rows: [M, C], contiguous.
+    """Returns x[index] for x [R, C] and row numbers index [M]: [M, C], contiguous.
 
     Raises:
         TypeError: the index is neither int32 nor int64.
-        ValueError: another number of dimensions, or tensors on two devices.
-        IndexError: an index is negative, or not below R; the first of them is named.
+        ValueError: wrong number of dimensions, or tensors on two devices.
+        IndexError: an index is negative or not below R; the message names the first position.
     """
     _check_dimensions("x", x, 2)
     _check_dimensions("index", index, 1)
@@ -109,7 +108,7 @@ def gather_rows(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
 @triton.jit
 def shift_right_kernel(
     x_ptr, out_ptr,           # [n]
-    stride_x,                 # elements from one number to the next
+    stride_x,                 # elements from x[i] to x[i + 1]
     n, k, fill,
     BLOCK_SIZE: tl.constexpr,  # elements per program
 ):
@@ -118,17 +117,17 @@ def shift_right_kernel(
     mask = offs < n
     source = offs - k
 
-    # An element in front of x is masked, and holds what the result wants there.
+    # Elements before the start of x are masked, and `other` gives their result.
     x = tl.load(x_ptr + source * stride_x, mask=mask & (source >= 0), other=fill)
 
     tl.store(out_ptr + offs, x, mask=mask)
 
 
 def shift_right(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
-    """x moved to the right by k places, with fill in front: a contiguous vector as long as x.
+    """Returns x shifted right by k elements, with fill in front: contiguous, as long as x.
 
     Raises:
-        ValueError: x is no vector, or k is negative.
+        ValueError: x is not a vector, or k is negative.
     """
     _check_dimensions("x", x, 1)
     if k < 0:
@@ -149,7 +148,7 @@ def shift_right(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
 @triton.jit
 def bincount_kernel(
     values_ptr, counts_ptr,    # [n] and [num_bins]
-    stride_v,                  # elements from one value to the next
+    stride_v,                  # elements between values
     n,
     BLOCK_SIZE: tl.constexpr,  # values per program
 ):
@@ -159,16 +158,17 @@ def bincount_kernel(
 
     value = tl.load(values_ptr + offs * stride_v, mask=mask)
 
-    # All programs share the bins. Additions commute, so none has to wait for another.
+    # All programs share the bins. Additions commute, so relaxed ordering suffices.
     tl.atomic_add(counts_ptr + value, 1, mask=mask, sem="relaxed")
 
 
 def bincount(values: torch.Tensor, num_bins: int) -> torch.Tensor:
-    """How often each of 0 to num_bins - 1 occurs in a vector of integers: int32 [num_bins].
+    """Returns how often each of 0 to num_bins - 1 occurs in values: int32 [num_bins].
 
     Raises:
         TypeError: the values are neither int32 nor int64.
-        ValueError: values is no vector, there is no bin, or a value has none; the first is named.
+        ValueError: values is not a vector, num_bins is below 1, or a value has no bin; the message
+            names the first such value.
     """
     _check_dimensions("values", values, 1)
     _check_integers("values", values)
@@ -190,7 +190,7 @@ def bincount(values: torch.Tensor, num_bins: int) -> torch.Tensor:
 @triton.jit
 def copy_rows_kernel(
     x_ptr, out_ptr,            # [n_rows, n_cols]
-    stride_xm, stride_xn,      # elements from one row or column to the next
+    stride_xm, stride_xn,      # elements between rows, and between columns
     n_cols,
     BLOCK_SIZE: tl.constexpr,  # columns of one program
 ):
@@ -205,10 +205,10 @@ def copy_rows_kernel(
 
 
 def copy_rows(x: torch.Tensor) -> torch.Tensor:
-    """A contiguous copy of a matrix, however far apart its rows lie.
+    """Returns a contiguous copy of a matrix with any strides.
 
     Raises:
-        ValueError: x is no matrix.
+        ValueError: x is not a matrix.
     """
     _check_dimensions("x", x, 2)
 
@@ -235,9 +235,9 @@ def _check_integers(name: str, tensor: torch.Tensor) -> None:
 
 
 def _first_outside(integers: torch.Tensor, limit: int) -> int | None:
-    """The place of the first integer outside 0 to limit - 1, if there is one.
+    """Returns the position of the first integer outside 0 to limit - 1, if any.
 
-    Two numbers of the whole vector tell whether to look for it; only then the vector is read.
+    The minimum and the maximum decide whether the position is needed.
     """
     if integers.numel() == 0 or (integers.amin() >= 0 and integers.amax() < limit):
         return None
@@ -253,24 +253,24 @@ class Corruption:
     """Contiguous bytes of a red zone that changed."""
 
     side: str  # "before" or "after" the tensor
-    offset: int  # untouched bytes between the tensor and the nearest of them
+    offset: int  # bytes between the tensor and the nearest changed byte
     length: int  # bytes
 
 
 class Guarded:
     """A tensor between two red zones, all in one allocation.
 
-    What is written with the value of the pattern itself cannot be told from what nobody wrote.
+    A write of the pattern's own value cannot be detected.
     """
 
     def __init__(self, memory: torch.Tensor, start: int, tensor: torch.Tensor) -> None:
-        """``memory``: all bytes, of which the ``tensor`` takes those from ``start`` on."""
+        """``memory`` is the whole allocation; the ``tensor`` begins at its byte ``start``."""
         self.tensor = tensor
         self._before = memory[:start]
         self._after = memory[start + tensor.nbytes:]
 
     def check(self) -> list[Corruption]:
-        """Every run of changed bytes, in the order of their addresses."""
+        """Returns every run of changed bytes in the order of addresses."""
         reach = self._before.numel()
         before = [Corruption("before", reach - stop, stop - start)
                   for start, stop in _changed(self._before)]
@@ -279,7 +279,7 @@ class Guarded:
 
 
 def _changed(zone: torch.Tensor) -> list[tuple[int, int]]:
-    """First byte and the one behind the last, of each run that is not the pattern."""
+    """Returns start and end of each run of bytes that differ from the pattern."""
     runs: list[tuple[int, int]] = []
     for place in (zone != PATTERN).nonzero().flatten().tolist():
         if runs and runs[-1][1] == place:
@@ -291,9 +291,9 @@ def _changed(zone: torch.Tensor) -> list[tuple[int, int]]:
 
 def guarded_empty(shape: Sequence[int], dtype: torch.dtype, *, red_zone: int = 256,
                   device: str = "cpu") -> Guarded:
-    """A tensor that nobody has written, with at least ``red_zone`` guarded bytes on either side.
+    """Returns an undefined tensor with at least ``red_zone`` guarded bytes on either side.
 
-    It starts at a multiple of 16 bytes. Its elements are NaN, or the pattern where NaN is none.
+    It starts at a multiple of 16 bytes. Its elements are NaN, or the pattern in dtypes without NaN.
 
     Raises:
         ValueError: red_zone is below 16.
@@ -319,22 +319,22 @@ def guarded_empty(shape: Sequence[int], dtype: torch.dtype, *, red_zone: int = 2
 
 @dataclass(frozen=True)
 class AccessStats:
-    """What one access of many lanes costs; each lane takes one element."""
+    """The cost of one access in which each lane loads one element."""
 
-    sectors: int  # of 32 bytes, that hold an element of some lane
+    sectors: int  # sectors of 32 bytes with an element of some lane
     efficiency: float  # bytes of distinct elements over bytes of these sectors
-    contiguous: bool  # every lane's element lies right behind that of the lane before
-    vector_width: int  # elements that a thread can take at once, at most 16 bytes
+    contiguous: bool  # each lane's element follows that of the previous lane
+    vector_width: int  # elements that a thread can load at once, at most 16 bytes
 
 
 def access_stats(offsets: Sequence[int], itemsize: int, base_alignment: int = 16) -> AccessStats:
-    """Sectors and vector width of lanes that take the elements at ``offsets`` behind a base.
+    """Returns sectors and vector width of lanes that load the elements ``offsets`` from a base.
 
-    Of the base's address it is known that ``base_alignment`` divides it. Sectors are counted as if
-    it lay so many bytes behind the beginning of one, and with 16 right at the beginning.
+    ``base_alignment`` divides the base's address. Sectors are counted as if the base were that many
+    bytes after the start of a sector, and at the start for 16.
 
     Raises:
-        ValueError: there is no lane, or the alignment is no power of two from itemsize to 16.
+        ValueError: no offsets, or the alignment is not a power of two from itemsize to 16.
     """
     if not offsets:
         raise ValueError("offsets: expected at least one lane, got none")
@@ -343,7 +343,7 @@ def access_stats(offsets: Sequence[int], itemsize: int, base_alignment: int = 16
                          f"{ALIGNMENT}, got {base_alignment}")
 
     start, elements = base_alignment % ALIGNMENT, set(offsets)
-    # The alignment is a multiple of the element's size, so no element lies in two sectors.
+    # The alignment is a multiple of the item size, so no element crosses a sector boundary.
     sectors = {(start + offset * itemsize) // SECTOR for offset in elements}
     width = base_alignment // itemsize
     while width > 1 and not _fits(offsets, width):
@@ -357,7 +357,7 @@ def access_stats(offsets: Sequence[int], itemsize: int, base_alignment: int = 16
 
 
 def _fits(offsets: Sequence[int], width: int) -> bool:
-    """Whether each ``width`` lanes in turn take a run, the first at a multiple of it."""
+    """Whether each group of ``width`` lanes is contiguous and starts at a multiple of it."""
     if len(offsets) % width:
         return False
     groups = [offsets[first:first + width] for first in range(0, len(offsets), width)]
@@ -369,8 +369,8 @@ def _is_run(offsets: Sequence[int]) -> bool:
 
 
 def alignment_of(x: torch.Tensor) -> int:
-    """The greatest power of two, at most 16, that divides the address of x's first element."""
-    address = x.data_ptr()  # of this very view: a copy would lie elsewhere
+    """Returns the largest power of two, at most 16, that divides the address of x."""
+    address = x.data_ptr()  # of the view itself: a copy has another address
     return min(address & -address, ALIGNMENT) if address else ALIGNMENT
 
 

@@ -1,21 +1,21 @@
-"""A mean and a softmax for every length, compiled a few times at most, and tools that count it.
+"""A mean and a softmax for every length with few compiled variants, and tools that count them.
 
     masked_mean    out[b, d] = mean of x[b, 0 .. lengths[b] - 1, d], 0 where lengths[b] is 0
-    softmax_any    out[r, c] = exp(x[r, c] - max of row r) / sum of these over row r
+    softmax_any    out[r, c] = exp(x[r, c] - max of row r) / sum of these exponentials
 
-Cost: masked_mean reads the steps that count once and writes B * D numbers. softmax_any reads a row
-once and writes it once, 2 * R * C * itemsize bytes; beyond 65 536 columns a row no longer fits into
-one program and is read twice, 3 * R * C * itemsize bytes.
+Cost: masked_mean reads each valid step once and writes B * D elements. softmax_any reads and writes
+each row once, 2 * R * C * itemsize bytes; above 65,536 columns a row no longer fits into one
+program and is read twice, 3 * R * C * itemsize bytes.
 
-Variants: a kernel is compiled again for each constexpr value, dtype and launch option, and for what
-Triton may know of an argument: that an integer is 1 or a multiple of 16, that an address is one.
-Sizes that change from call to call are therefore run-time arguments, and what is constexpr takes
-few values.
+Variants: Triton compiles a kernel for each combination of constexpr values, dtypes and launch
+options, and specializes on integers that are 1 or a multiple of 16 and on addresses that are a
+multiple of 16. Sizes that change from call to call are therefore run-time arguments, and constexprs
+take few values.
 
-Precision: everything between load and store is float32, whatever the tensors hold.
+Precision: float32 between load and store, for every dtype.
 
-Source: the running maximum and sum are those of Milakov and Gimelshein, "Online normalizer
-calculation for softmax" (2018).
+Source: the running maximum and sum are from Milakov and Gimelshein, "Online normalizer calculation
+for softmax" (2018).
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ import torch
 import triton
 import triton.language as tl
 
-NARROW = 1_024  # columns up to which several rows share a program
-WIDE = 65_536  # columns up to which a row is one block
-FACTOR = 16  # of integers and addresses that Triton makes use of
+NARROW = 1_024  # columns; up to here several rows share a program
+WIDE = 65_536  # columns; up to here a row is one block
+FACTOR = 16  # Triton specializes on integers and addresses that it divides
 
 
 # ---------------------------------------------------------------------------------------------
-# What makes a variant
+# Compiled variants
 
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """What a record keeps of a tensor that a kernel got."""
+    """A tensor argument of a launch."""
 
     dtype: str
-    address: int  # of its first element, in bytes
+    address: int  # of the first element, in bytes
 
 
 @dataclass(frozen=True)
 class LaunchRecord:
-    """One launch: what each parameter got, and how the kernel was declared."""
+    """One launch: its arguments, constexprs and options, and the declaration of the kernel."""
 
     kernel: str
-    arguments: dict[str, TensorArgument | int | float | bool | None]  # run-time ones, in order
+    arguments: dict[str, TensorArgument | int | float | bool | None]  # at run time, in order
     constexprs: dict[str, int | bool | str] = field(default_factory=dict)
-    do_not_specialize: tuple[str, ...] = ()  # parameters that the decorator names
+    do_not_specialize: tuple[str, ...] = ()  # parameters named by the decorator
     num_warps: int = 4
 
 
 def read_launch(line: str) -> LaunchRecord:
-    """The launch that one line of `storm.log` tells of.
+    """Parses one line of `storm.log`.
 
-    The line has four parts: number and what Triton did; kernel and run-time arguments; constexpr
-    values; options. A tensor is written as dtype@address.
+    The line has four fields: number and Triton's action; kernel and run-time arguments; constexprs;
+    options. A tensor is written as dtype@address.
     """
-    _, told, constexprs, options = line.split("|")
-    kernel, *arguments = told.split()
+    _, call, constexprs, options = line.split("|")
+    kernel, *arguments = call.split()
     return LaunchRecord(
         kernel=kernel,
         arguments={name: _read_value(value) for name, value in _pairs(arguments)},
@@ -83,12 +83,12 @@ def _read_value(text: str) -> TensorArgument | int:
 
 
 def specialization_keys(launches: Sequence[LaunchRecord]) -> int:
-    """How many variants Triton compiles for these launches, on one GPU."""
+    """Returns how many variants Triton compiles for these launches, on one GPU."""
     return len({_key(launch) for launch in launches})
 
 
 def _key(launch: LaunchRecord) -> tuple[object, ...]:
-    """All that the compiled code depends on."""
+    """Returns everything that the compiled code depends on."""
     known = tuple(
         (name, _known_of(value, name not in launch.do_not_specialize))
         for name, value in launch.arguments.items()
@@ -97,7 +97,7 @@ def _key(launch: LaunchRecord) -> tuple[object, ...]:
 
 
 def _known_of(value: object, specialize: bool) -> tuple[object, ...]:
-    """What the compiler knows of a run-time argument: its type, and of its value what pays off."""
+    """Returns what Triton specializes on for a run-time argument: its type and some values."""
     if isinstance(value, TensorArgument):
         return "pointer", value.dtype, specialize and value.address % FACTOR == 0
     if isinstance(value, int) and not isinstance(value, bool):
@@ -108,16 +108,16 @@ def _known_of(value: object, specialize: bool) -> tuple[object, ...]:
         return "integer", bits, signed, specialize and value % FACTOR == 0
     if value is None:
         return ("none",)
-    return (type(value).__name__,)  # of floats and truth values only the type
+    return (type(value).__name__,)  # floats and bools: only the type
 
 
 @dataclass(frozen=True)
 class StormAnswer:
-    """What `storm.log` shows."""
+    """The diagnosis of `storm.log`."""
 
-    culprit: str  # the argument that makes Triton compile again and again
+    culprit: str  # the argument that causes most compilations
     variants_before: int  # compiled during the log
-    variants_after: int  # for the same launches, had it been passed at run time, not specialized
+    variants_after: int  # if it were passed at run time, without specialization
 
 
 STORM = StormAnswer(culprit="T", variants_before=93, variants_after=5)
@@ -128,11 +128,11 @@ STORM = StormAnswer(culprit="T", variants_before=93, variants_after=5)
 
 
 def bucket_length(n: int, buckets: Sequence[int]) -> int:
-    """The smallest bucket that holds n.
+    """Returns the smallest bucket that is at least n.
 
     Raises:
-        ValueError: n is negative, there is no bucket, they are not in strictly ascending order, or
-            n is above the largest.
+        ValueError: n is negative or above the largest bucket, or the buckets are empty or not
+            strictly ascending.
     """
     if n < 0:
         raise ValueError(f"n: expected a length of at least 0, got {n}")
@@ -149,10 +149,10 @@ def bucket_length(n: int, buckets: Sequence[int]) -> int:
 def pad_to_bucket(
     x: torch.Tensor, buckets: Sequence[int], fill: float
 ) -> tuple[torch.Tensor, int]:
-    """x with its last dimension filled up to a bucket, and the length that it had.
+    """Returns x with its last dimension padded to a bucket, and its original length.
 
     Raises:
-        ValueError: x has no dimension, or no bucket is right for its last one.
+        ValueError: x has no dimensions, or no bucket fits its last one.
     """
     if x.dim() == 0:
         raise ValueError("x: expected at least 1 dimension, got 0")
@@ -164,20 +164,20 @@ def pad_to_bucket(
 
 
 # ---------------------------------------------------------------------------------------------
-# The mean of the steps that count
+# Mean over valid steps
 
 
-@triton.jit(do_not_specialize=["T"])  # not even whether it is 1 or a multiple of 16 matters here
+@triton.jit(do_not_specialize=["T"])  # neither 1 nor multiples of 16 get a variant
 def masked_mean_kernel(
     x_ptr, lengths_ptr, out_ptr,  # [B, T, D], [B] and [B, D]
-    stride_xb, stride_xt,         # elements from sample to sample, and from step to step
+    stride_xb, stride_xt,         # elements between samples, and between steps
     T, D,
-    BLOCK_T: tl.constexpr,        # steps that are added at once
+    BLOCK_T: tl.constexpr,        # steps per iteration
     BLOCK_D: tl.constexpr,        # columns per program
 ):
     """out[b, d] = mean of x[b, t, d] over t < lengths[b]. One program owns BLOCK_D columns of b.
 
-    Moves (sum of lengths + B) * D * itemsize bytes, and a length for each program.
+    Moves (sum of lengths + B) * D * itemsize bytes, and one length per program.
     """
     b = tl.program_id(axis=0).to(tl.int64)  # b * stride passes 2**31 in large batches
     cols = tl.program_id(axis=1) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -190,15 +190,15 @@ def masked_mean_kernel(
         offs = steps[:, None].to(tl.int64) * stride_xt + cols[None, :]
         acc += tl.load(x_ptr + b * stride_xb + offs, mask=mask, other=0.0).to(tl.float32)
 
-    mean = tl.sum(acc, axis=0) / tl.maximum(length, 1)  # the sum of no step is 0, and so is 0 / 1
+    mean = tl.sum(acc, axis=0) / tl.maximum(length, 1)  # without steps: 0 / 1
 
     tl.store(out_ptr + b * D + cols, mean.to(out_ptr.dtype.element_ty), mask=cols < D)
 
 
 def masked_mean(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """The mean over the first lengths[b] steps of x[b], for x of shape (B, T, D), as (B, D).
+    """Returns the means over the first lengths[b] steps of x[b], (B, T, D) to (B, D).
 
-    Lengths are integers; one above T counts as T, and where it is 0 the mean is 0.
+    Lengths are integers. A length above T counts as T, and the mean of length 0 is 0.
     """
     if x.stride(2) != 1:
         x = x.contiguous()
@@ -206,7 +206,7 @@ def masked_mean(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     out = x.new_empty(B, D)
     if out.numel() == 0:
         return out
-    block_d = min(128, triton.next_power_of_2(D))  # of a model, D is the same in every call
+    block_d = min(128, triton.next_power_of_2(D))  # a model has one D, so this is one variant
     grid = (B, triton.cdiv(D, block_d))
     masked_mean_kernel[grid](
         x, lengths.contiguous(), out, x.stride(0), x.stride(1), T, D, BLOCK_T=32, BLOCK_D=block_d
@@ -215,20 +215,20 @@ def masked_mean(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# A softmax for every width
+# Softmax of any width
 
 
 @triton.heuristics({"EVEN": lambda args: args["n_cols"] % args["BLOCK"] == 0})
 @triton.jit
 def softmax_narrow_kernel(
-    x_ptr, out_ptr,       # [n_rows, n_cols], each row without gaps
-    stride_x,             # elements from one row of x to the next
+    x_ptr, out_ptr,       # [n_rows, n_cols], contiguous within a row
+    stride_x,             # elements between rows of x
     n_rows, n_cols,
     ROWS: tl.constexpr,   # per program
     BLOCK: tl.constexpr,  # power of two >= n_cols
-    EVEN: tl.constexpr,   # every element has a column
+    EVEN: tl.constexpr,   # every element of the block has a column
 ):
-    """Softmax of rows that are narrower than what a program can hold: it owns ROWS of them.
+    """Softmax of narrow rows. One program owns ROWS rows.
 
     Moves 2 * n_rows * n_cols * itemsize bytes.
     """
@@ -250,8 +250,8 @@ def softmax_narrow_kernel(
 
 @triton.jit
 def softmax_block_kernel(
-    x_ptr, out_ptr,       # [n_rows, n_cols], each row without gaps
-    stride_x,             # elements from one row of x to the next
+    x_ptr, out_ptr,       # [n_rows, n_cols], contiguous within a row
+    stride_x,             # elements between rows of x
     n_cols,
     BLOCK: tl.constexpr,  # power of two >= n_cols
 ):
@@ -270,34 +270,34 @@ def softmax_block_kernel(
 
 @triton.jit
 def softmax_online_kernel(
-    x_ptr, out_ptr,       # [n_rows, n_cols], each row without gaps
-    stride_x,             # elements from one row of x to the next
+    x_ptr, out_ptr,       # [n_rows, n_cols], contiguous within a row
+    stride_x,             # elements between rows of x
     n_cols,
-    BLOCK: tl.constexpr,  # columns that are looked at together, whatever the width
+    BLOCK: tl.constexpr,  # columns per step, the same for every width
 ):
-    """Softmax of one row in two sweeps over its blocks: maximum and sum, then the quotients.
+    """Softmax of one row in two passes over its blocks: maximum and sum, then quotients.
 
     Moves 3 * n_rows * n_cols * itemsize bytes: the row is read twice.
     """
     row = tl.program_id(axis=0).to(tl.int64)
-    lanes = tl.arange(0, BLOCK)
+    offs = tl.arange(0, BLOCK)
     x_row = x_ptr + row * stride_x
 
-    row_max = -float("inf")
-    total = 0.0
+    m_i = -float("inf")
+    l_i = 0.0
     for start in range(0, n_cols, BLOCK):
-        cols = start + lanes
+        cols = start + offs
         x = tl.load(x_row + cols, mask=cols < n_cols, other=-float("inf")).to(tl.float32)
-        new_max = tl.maximum(row_max, tl.max(x, axis=0))
-        shift = tl.where(new_max == -float("inf"), 0.0, new_max)  # -inf - -inf would be NaN
-        # What was added so far had been divided by exp(row_max): now it is by exp(new_max).
-        total = total * tl.exp(row_max - shift) + tl.sum(tl.exp(x - shift), axis=0)
-        row_max = new_max
+        m_ij = tl.maximum(m_i, tl.max(x, axis=0))
+        shift = tl.where(m_ij == -float("inf"), 0.0, m_ij)  # -inf - -inf would be NaN
+        alpha = tl.exp(m_i - shift)  # rescales the sum from the old maximum to the new one
+        l_i = l_i * alpha + tl.sum(tl.exp(x - shift), axis=0)
+        m_i = m_ij
 
-    shift = tl.where(row_max == -float("inf"), 0.0, row_max)
-    scale = 1.0 / total
+    shift = tl.where(m_i == -float("inf"), 0.0, m_i)
+    scale = 1.0 / l_i
     for start in range(0, n_cols, BLOCK):
-        cols = start + lanes
+        cols = start + offs
         mask = cols < n_cols
         x = tl.load(x_row + cols, mask=mask).to(tl.float32)
         y = tl.exp(x - shift) * scale
@@ -305,7 +305,7 @@ def softmax_online_kernel(
 
 
 def softmax_any(x: torch.Tensor) -> torch.Tensor:
-    """Softmax over dim 1 of a matrix of any width, as a new contiguous tensor."""
+    """Returns the softmax over dim 1 of a matrix of any width, a new contiguous tensor."""
     if x.stride(1) != 1:
         x = x.contiguous()
     n_rows, n_cols = x.shape
@@ -314,12 +314,12 @@ def softmax_any(x: torch.Tensor) -> torch.Tensor:
         return out
     block = triton.next_power_of_2(n_cols)
     if n_cols <= NARROW:
-        rows = max(4, min(64, 2_048 // block))  # 16 numbers or more for each of 128 threads
+        rows = max(4, min(64, 2_048 // block))  # at least 16 elements for each of 128 threads
         softmax_narrow_kernel[(triton.cdiv(n_rows, rows),)](
             x, out, x.stride(0), n_rows, n_cols, ROWS=rows, BLOCK=block
         )
     elif n_cols <= WIDE:
-        # The widest block has 16 warps: with 32, no thread has more than 64 registers.
+        # The widest block has 16 warps; with 32, a thread has at most 64 registers.
         num_warps = 16 if block == WIDE else max(4, block // 1_024)
         softmax_block_kernel[(n_rows,)](
             x, out, x.stride(0), n_cols, BLOCK=block, num_warps=num_warps

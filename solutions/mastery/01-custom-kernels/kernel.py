@@ -4,18 +4,18 @@
     swish(x, beta)      x / (1 + exp(-beta x))
     glu(x, gate)        x / (1 + exp(-gate))
     complex_mul(a, b)   (ar br - ai bi) + i (ar bi + ai br)
-    l2_norm(x)          m sqrt(sum((x / m)^2)) for each row, with m = max |x|
+    l2_norm(x)          m sqrt(sum((x / m)^2)) per row, with m = max |x|
 
-All five wait for memory: at most 16 operations for an element of 2 to 8 bytes. So each is one
-launch that loads every element once and stores every result once.
+All five are memory-bound: at most 16 FLOP per element of 2 to 8 bytes. Each is one launch that
+loads every element once and stores every result once.
 
-Inputs: float32, float16 or bfloat16, for `complex_mul` complex64; any shape and any strides, for
-`l2_norm` a matrix of up to 65,536 columns. What has gaps is copied first, as is what torch
-conjugates lazily. Results are new contiguous tensors; arithmetic is float32.
+Inputs: float32, float16 or bfloat16, and complex64 for `complex_mul`; any shape and strides, and a
+matrix of up to 65,536 columns for `l2_norm`. Tensors with gaps and lazily conjugated tensors are
+copied first. Results are new contiguous tensors; arithmetic is float32.
 
-Precision: exp(-g) may overflow to infinity, and 1 / (1 + inf) is 0, as it should be; the form
-exp(g) / (1 + exp(g)) would be inf / inf. Squares of numbers beyond 1e19 overflow and those below
-1e-23 vanish; divided by the largest of their row they do neither.
+Precision: exp(-g) may overflow to inf, and 1 / (1 + inf) is 0, which is right;
+exp(g) / (1 + exp(g)) would be inf / inf. Squares of numbers above 1e19 overflow and those below
+1e-23 underflow; scaled by the largest magnitude of the row, they do neither.
 
 Source: Horner (1819); swish and its beta: Ramachandran, Zoph, Le, arXiv:1710.05941; gates: Dauphin
 and others, arXiv:1612.08083; the scaled norm is BLAS's nrm2 in the form of J. L. Blue (ACM TOMS 4,
@@ -30,7 +30,7 @@ import torch
 import triton
 import triton.language as tl
 
-BLOCK = 1024  # elements of a program of the first three; pairs of `complex_mul`
+BLOCK = 1024  # elements per program; complex numbers in `complex_mul`
 MAX_COEFFICIENTS = 9
 MAX_COLUMNS = 65_536  # as float32 they fill the registers of one SM, 256 KiB
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
@@ -63,7 +63,7 @@ DESIGN = {
 def poly_kernel(
     x_ptr, out_ptr,  # [n]
     n,
-    coeffs,          # a tuple of numbers, the constant one first
+    coeffs,          # a tuple of numbers, the constant first
     BLOCK: tl.constexpr,
 ):
     """out[i] = coeffs[0] + coeffs[1] x[i] + ... One program owns BLOCK elements."""
@@ -106,17 +106,17 @@ def glu_kernel(x_ptr, gate_ptr, out_ptr, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def complex_mul_kernel(
-    a_ptr, b_ptr, out_ptr,  # [n, 2]: real and imaginary part side by side
+    a_ptr, b_ptr, out_ptr,  # [n, 2]: real and imaginary parts
     n,
-    BLOCK: tl.constexpr,    # pairs of a program
+    BLOCK: tl.constexpr,    # complex numbers per program
 ):
-    """out[i] = a[i] b[i]. One program owns BLOCK pairs, which it loads as they lie in memory."""
+    """out[i] = a[i] b[i]. One program owns BLOCK contiguous numbers."""
     offs = tl.program_id(axis=0).to(tl.int64) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK)
     mask = offs < 2 * n
     a = tl.load(a_ptr + offs, mask=mask)
     b = tl.load(b_ptr + offs, mask=mask)
 
-    # Every second number apart, in registers: two loads of every second would move all twice.
+    # Deinterleaves in registers: two loads with stride 2 would move every sector twice.
     a_real, a_imag = tl.split(a.reshape(BLOCK, 2))
     b_real, b_imag = tl.split(b.reshape(BLOCK, 2))
     real = a_real * b_real - a_imag * b_imag
@@ -129,29 +129,29 @@ def complex_mul_kernel(
 def l2_norm_kernel(
     x_ptr, out_ptr,             # [n_rows, n_cols] and [n_rows]
     n_cols,
-    stride_x,                   # elements from one row to the next
-    BLOCK_COLS: tl.constexpr,   # a power of two >= n_cols
+    stride_x,                   # elements between rows
+    BLOCK_COLS: tl.constexpr,   # power of two >= n_cols
 ):
-    """out[m] = sqrt(sum(x[m]^2)). One program owns row m and holds all of it."""
+    """out[m] = sqrt(sum(x[m]^2)). One program owns row m, in one block."""
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
     cols = tl.arange(0, BLOCK_COLS)
     x = tl.load(x_ptr + row * stride_x + cols, mask=cols < n_cols, other=0.0).to(tl.float32)
 
     largest = tl.max(tl.abs(x), axis=0)
-    # A row of zeros and one with an infinity are not scaled: 0 / 0 and inf / inf are NaN.
+    # Rows of zeros and rows with an infinity are not scaled: 0 / 0 and inf / inf are NaN.
     scale = tl.where((largest > 0) & (largest < float("inf")), largest, 1.0)
-    scaled = x / scale  # at most 1, so that no square overflows and those that count stay
+    scaled = x / scale  # magnitudes of at most 1, so no square overflows
     norm = scale * tl.sqrt(tl.sum(scaled * scaled, axis=0))
 
     tl.store(out_ptr + row, norm)
 
 
 def poly_act(x: torch.Tensor, coeffs: Sequence[float]) -> torch.Tensor:
-    """The polynomial with ``coeffs``, the constant one first, of every element of ``x``.
+    """Returns the polynomial with ``coeffs``, the constant first, of every element of ``x``.
 
     Raises:
-        TypeError: x is no tensor or not of a supported dtype; a coefficient is no number.
-        ValueError: there is no coefficient, or more than ``MAX_COEFFICIENTS``.
+        TypeError: x is not a tensor of a supported dtype; a coefficient is not a number.
+        ValueError: there are no coefficients, or more than ``MAX_COEFFICIENTS``.
     """
     check_tensor("x", x)
     if not isinstance(coeffs, Sequence) or isinstance(coeffs, str):
@@ -168,10 +168,10 @@ def poly_act(x: torch.Tensor, coeffs: Sequence[float]) -> torch.Tensor:
 
 
 def swish(x: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
-    """x * sigmoid(beta * x), element by element.
+    """Returns x * sigmoid(beta * x) elementwise.
 
     Raises:
-        TypeError: x is no tensor or not of a supported dtype, or beta is no number.
+        TypeError: x is not a tensor of a supported dtype, or beta is not a number.
     """
     check_tensor("x", x)
     check_number("beta", beta)
@@ -182,10 +182,10 @@ def swish(x: torch.Tensor, beta: float = 1.0) -> torch.Tensor:
 
 
 def glu(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
-    """x * sigmoid(gate), element by element.
+    """Returns x * sigmoid(gate) elementwise.
 
     Raises:
-        TypeError: an argument is no tensor or not of a supported dtype, or the dtypes differ.
+        TypeError: an argument is not a tensor of a supported dtype, or the dtypes differ.
         ValueError: shapes or devices differ.
     """
     check_tensor("x", x)
@@ -198,10 +198,10 @@ def glu(x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
 
 
 def complex_mul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a * b, element by element, by the elementary formula.
+    """Returns a * b elementwise, by the elementary formula.
 
     Raises:
-        TypeError: an argument is no tensor, or not complex64.
+        TypeError: an argument is not a complex64 tensor.
         ValueError: shapes or devices differ.
     """
     check_tensor("a", a, (torch.complex64,))
@@ -216,11 +216,11 @@ def complex_mul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def l2_norm(x: torch.Tensor) -> torch.Tensor:
-    """The Euclidean norm of every row of ``x`` (R, C), as float32 (R,).
+    """Returns the Euclidean norm of each row of ``x`` (R, C), as float32 (R,).
 
     Raises:
-        TypeError: x is no tensor or not of a supported dtype.
-        ValueError: x is no matrix, or has more than ``MAX_COLUMNS`` columns.
+        TypeError: x is not a tensor of a supported dtype.
+        ValueError: x is not a matrix, or has more than ``MAX_COLUMNS`` columns.
     """
     check_tensor("x", x)
     if x.dim() != 2:
@@ -229,7 +229,7 @@ def l2_norm(x: torch.Tensor) -> torch.Tensor:
     if n_cols > MAX_COLUMNS:
         raise ValueError(f"x: expected at most {MAX_COLUMNS} columns, got {n_cols}")
     if x.stride(1) != 1:
-        x = x.contiguous()  # the kernel knows one stride, from row to row
+        x = x.contiguous()  # the kernel takes a row stride only
     out = torch.empty(n_rows, dtype=torch.float32, device=x.device)
     if n_rows:
         block = triton.next_power_of_2(max(n_cols, 1))
@@ -241,16 +241,16 @@ def l2_norm(x: torch.Tensor) -> torch.Tensor:
 
 
 def flat(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, tuple[int]]:
-    """``x`` without gaps, memory for a result like it, and the grid for all elements."""
+    """Returns a contiguous ``x``, an undefined result like it, and the grid."""
     x = x.contiguous()
     return x, x.new_empty(x.shape), (triton.cdiv(x.numel(), BLOCK),)
 
 
 def check_tensor(name: str, x: object, supported: Sequence[torch.dtype] = SUPPORTED) -> None:
-    """Refuse what is no tensor, or not of a supported dtype.
+    """Rejects anything but a tensor of a supported dtype.
 
     Raises:
-        TypeError: that is so.
+        TypeError: x is something else.
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
@@ -260,7 +260,7 @@ def check_tensor(name: str, x: object, supported: Sequence[torch.dtype] = SUPPOR
 
 
 def check_alike(name: str, x: torch.Tensor, other: torch.Tensor) -> None:
-    """Refuse a tensor that has not dtype, shape and device of another.
+    """Rejects a tensor whose dtype, shape or device differs from another's.
 
     Raises:
         TypeError: the dtypes differ.
@@ -275,10 +275,10 @@ def check_alike(name: str, x: torch.Tensor, other: torch.Tensor) -> None:
 
 
 def check_number(name: str, value: object) -> None:
-    """Refuse what is no real number.
+    """Rejects anything but a real number.
 
     Raises:
-        TypeError: that is so.
+        TypeError: value is something else.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name}: expected a number, got {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""Four fused operations, each in one launch, and the gain that fusing can have at most.
+"""Four fused operations, each in one launch, and the maximum gain of fusion.
 
     fused_add_relu_mul(x, bias, s)    relu(x + bias) * s                    2 or 3 passes
     linear_bias_act(x, w, b, act)     act(x @ w.T + b)                      the epilogue is fused
@@ -33,14 +33,14 @@ import triton
 import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-BLOCK = 2048  # bytes of a tensor that a program of `fused_add_relu_mul` reads: 16 for each thread
-BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64  # tiles of products of 16-bit numbers
-LARGE = 512  # rows and columns from which on Hopper's TMA moves the tiles of a product
+BLOCK = 2048  # bytes of x per program of `fused_add_relu_mul`: 16 per thread
+BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 64  # tiles of 16-bit products
+LARGE = 512  # rows and columns; from here on, Hopper loads tiles by TMA
 LONG_SUMS = 2048  # inputs from which on wider tiles pay, of which only one fits at a time: a long
 # sum takes so much longer than an epilogue that nothing has to hide it
 MAX_COLUMNS = 65_536  # of `layer_norm_gelu`: as float32 they fill the registers of an SM
 MAX_INPUTS = 8_192  # of `layer_norm_linear`
-MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
+MULTIPROCESSORS = 132  # SMs of an H100 or H200, used without a GPU
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
@@ -78,12 +78,12 @@ DESIGN = {
 
 @triton.jit
 def relu(x):
-    return tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)  # else NaN would become 0
+    return tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL)  # keeps NaN
 
 
 @triton.jit
 def gelu(x):
-    """x times the share of a normal distribution below x."""
+    """x times the standard normal distribution function at x."""
     return x * (0.5 + 0.5 * tl.erf(x * 0.7071067811865476))  # 1 / sqrt(2)
 
 
@@ -98,11 +98,11 @@ def silu(x):
 
 @triton.jit
 def add_relu_mul_kernel(
-    x_ptr, bias_ptr, out_ptr,  # [R, C], [C], [R, C], without gaps
+    x_ptr, bias_ptr, out_ptr,  # [R, C], [C], [R, C], contiguous
     R, C,
     scale,
     BLOCK_C: tl.constexpr, BLOCK_R: tl.constexpr,
-    ONE_ROW: tl.constexpr,     # R == 1: no program has to divide to find its row
+    ONE_ROW: tl.constexpr,     # R == 1: saves the division that finds the row
 ):
     """out[r, c] = relu(x[r, c] + bias[c]) * scale. One program owns BLOCK_R x BLOCK_C elements.
 
@@ -126,11 +126,11 @@ def add_relu_mul_kernel(
 
 
 def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> torch.Tensor:
-    """relu(x + bias) * scale, for a bias of the shape of ``x`` or one number for each column.
+    """Returns relu(x + bias) * scale, for a bias like ``x`` or with one element per column.
 
     Raises:
-        TypeError: an argument is no tensor or not of a supported dtype, the dtypes differ, or scale
-            is no number.
+        TypeError: an argument is not a tensor of a supported dtype, the dtypes differ, or scale
+            is not a number.
         ValueError: bias has neither shape, or the devices differ.
     """
     check_tensor("x", x)
@@ -145,7 +145,7 @@ def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> tor
     if out.numel() == 0:
         return out
 
-    # A bias of the shape of x is a vector, too: that of a matrix with one long row.
+    # A bias with the shape of x is handled as a vector: that of a matrix with one long row.
     C = bias.numel()
     R = x.numel() // C
     block = BLOCK // x.element_size()
@@ -164,7 +164,7 @@ def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> tor
 
 @triton.jit
 def grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
-    """The tile of program ``pid``: down GROUP_M rows of tiles first, then across."""
+    """Returns the tile of program ``pid``: down GROUP_M rows of tiles first, then across."""
     first_pid_m = pid // (GROUP_M * num_pid_n) * GROUP_M
     group_height = min(num_pid_m - first_pid_m, GROUP_M)  # the last group may be lower
     local = pid % (GROUP_M * num_pid_n)
@@ -173,7 +173,7 @@ def grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
 
 @triton.jit
 def finished(acc, b_ptr, offs_n, in_n, ACT: tl.constexpr):
-    """act(acc + b) for columns offs_n of b, which is None where there is none."""
+    """Returns act(acc + b) for columns offs_n; b_ptr may be None."""
     if b_ptr is not None:
         acc += tl.load(b_ptr + offs_n, mask=in_n, other=0.0).to(tl.float32)[None, :]
     if ACT == "relu":
@@ -187,15 +187,15 @@ def finished(acc, b_ptr, offs_n, in_n, ACT: tl.constexpr):
 
 @triton.jit
 def linear_kernel(
-    x_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [N, K], [N] or None, and [M, N] without gaps
+    x_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [N, K], [N] or None, and contiguous [M, N]
     x_desc, w_desc, out_desc,      # descriptors of x, w and half a tile of out, or None
-    stride_xm, stride_xk,          # elements from one row to the next, and from one column
+    stride_xm, stride_xk,          # elements between rows, and between columns
     stride_wn, stride_wk,
     M, N, K,
     ACT: tl.constexpr,             # one of ACTIVATIONS
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
-    DESCRIBED: tl.constexpr,       # whether tiles come by descriptors, with zeros outside
+    DESCRIBED: tl.constexpr,       # loads tiles by TMA, with zeros out of bounds
 ):
     """out = act(x @ w.T + b). One program owns BLOCK_M x BLOCK_N elements of out.
 
@@ -208,7 +208,7 @@ def linear_kernel(
     offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
     in_m, in_n = offs_m < M, offs_n < N
 
-    # Pointers that advance: computed anew for each step, they would cost registers and time.
+    # Advances pointers; computing them in each step would cost registers and time.
     x_ptrs = x_ptr + offs_m[:, None] * stride_xm + offs_k[None, :] * stride_xk
     w_ptrs = w_ptr + offs_k[:, None] * stride_wk + offs_n[None, :] * stride_wn
     x_step = tl.cast(BLOCK_K, tl.int64) * stride_xk
@@ -223,12 +223,12 @@ def linear_kernel(
             in_k = offs_k < K - step * BLOCK_K
             x = tl.load(x_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
             w = tl.load(w_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
-        acc = tl.dot(x, w, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+        acc = tl.dot(x, w, acc, input_precision="ieee")  # no TF32; no effect in 16 bits
         x_ptrs += x_step
         w_ptrs += w_step
 
-    # The epilogue: the sums are in registers, in float32, and stay there until they are finished.
-    if out_desc is not None:  # in halves, of which each needs half the registers and shared memory
+    # Epilogue: the sums stay in registers, in float32.
+    if out_desc is not None:  # two halves, each with half the registers and shared memory
         HALF: tl.constexpr = BLOCK_N // 2
         halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
         for half in tl.static_range(2):
@@ -246,11 +246,11 @@ def linear_bias_act(
     x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None,
     act: Literal["none", "relu", "gelu", "silu"] = "none",
 ) -> torch.Tensor:
-    """act(x @ w.T + b) for x (M, K), w (N, K) and b (N,) or None; "gelu" is the one with erf.
+    """Returns act(x @ w.T + b) for x (M, K), w (N, K) and b (N,) or None; GELU uses erf.
 
     Raises:
-        TypeError: an argument is no tensor or not of a supported dtype, the dtypes differ, or act
-            is no str.
+        TypeError: an argument is not a tensor of a supported dtype, the dtypes differ, or act
+            is not a str.
         ValueError: a shape does not fit, the devices differ, or act is not one of the four.
     """
     check_linear(x, w, b)
@@ -284,14 +284,13 @@ def linear_bias_act(
 
 
 def is_described(x: torch.Tensor) -> bool:
-    """Whether TMA takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    """Whether TMA can load x: contiguous rows, address and row stride multiples of 16 bytes."""
     return x.numel() > 0 and x.stride(1) == 1 and x.data_ptr() % 16 == 0 and (
         x.stride(0) > 0 and x.stride(0) * x.element_size() % 16 == 0)
 
 
 def on_hopper() -> bool:
-    """Whether the GPU is one of those that tiles were chosen on; so it seems where there is none.
-    """
+    """Whether the GPU is a Hopper GPU, for which the tiles were tuned; True without a GPU."""
     try:
         return triton.runtime.driver.active.get_current_target().arch == 90
     except RuntimeError:
@@ -299,8 +298,10 @@ def on_hopper() -> bool:
 
 
 def tile_of(dtype: torch.dtype) -> tuple[int, int, int, int]:
-    """Sides of a product's tile, and warps: float32 has no tensor cores to hand operands to, and
-    those of most GPUs, unlike Hopper's, take them from registers."""
+    """Returns BLOCK_M, BLOCK_N, BLOCK_K and warps of a product.
+
+    float32 without TF32 uses no tensor cores, and only Hopper's read operands from shared memory.
+    """
     if dtype == torch.float32:
         return 128, 64, 16, 8
     return (BLOCK_M, BLOCK_N, BLOCK_K, 4) if on_hopper() else (BLOCK_M, BLOCK_N, BLOCK_K // 2, 8)
@@ -312,15 +313,15 @@ def tile_of(dtype: torch.dtype) -> tuple[int, int, int, int]:
 
 @triton.jit
 def layer_norm_gelu_kernel(
-    x_ptr, weight_ptr, bias_ptr, out_ptr,  # [R, C], [C], [C], and [R, C] without gaps
+    x_ptr, weight_ptr, bias_ptr, out_ptr,  # [R, C], [C], [C], and contiguous [R, C]
     C,
-    stride_x,                              # elements from one row to the next
+    stride_x,                              # elements between rows
     eps,
-    BLOCK_C: tl.constexpr,                 # a power of two >= C
+    BLOCK_C: tl.constexpr,                 # power of two >= C
 ):
     """out[r] = gelu((x[r] - mean) * rstd * weight + bias). One program owns row r.
 
-    Moves 4 * R * C * itemsize bytes, of which the two parameters of every row come from the caches.
+    Moves 4 * R * C * itemsize bytes, of which weight and bias come from the caches.
     """
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
     cols = tl.arange(0, BLOCK_C)
@@ -328,12 +329,12 @@ def layer_norm_gelu_kernel(
     x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
 
     mean = tl.sum(x, axis=0) / C
-    centred = tl.where(mask, x - mean, 0.0)  # padding would be 0 - mean, and its square would count
-    rstd = 1.0 / tl.sqrt(tl.sum(centred * centred, axis=0) / C + eps)
+    centered = tl.where(mask, x - mean, 0.0)  # padding would contribute mean**2
+    rstd = 1.0 / tl.sqrt(tl.sum(centered * centered, axis=0) / C + eps)
 
     weight = tl.load(weight_ptr + cols, mask=mask).to(tl.float32)
     bias = tl.load(bias_ptr + cols, mask=mask).to(tl.float32)
-    y = gelu(centred * rstd * weight + bias)
+    y = gelu(centered * rstd * weight + bias)
 
     tl.store(out_ptr + row * C + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
 
@@ -341,17 +342,17 @@ def layer_norm_gelu_kernel(
 def layer_norm_gelu(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5
 ) -> torch.Tensor:
-    """gelu of the normalized rows of ``x`` (R, C), for weight and bias (C,); GELU with erf.
+    """Returns GELU (with erf) of the normalized rows of ``x`` (R, C); weight and bias are (C,).
 
     Raises:
-        TypeError: an argument is no tensor or not of a supported dtype, the dtypes differ, or eps
-            is no number.
+        TypeError: an argument is not a tensor of a supported dtype, the dtypes differ, or eps
+            is not a number.
         ValueError: a shape does not fit, C is not 1 to ``MAX_COLUMNS``, the devices differ, or eps
             is not above 0.
     """
     check_rows(x, "weight", weight, "bias", bias, eps, MAX_COLUMNS)
     if x.stride(1) != 1:
-        x = x.contiguous()  # the kernel knows one stride, from row to row
+        x = x.contiguous()  # the kernel takes a row stride only
     R, C = x.shape
     out = torch.empty((R, C), dtype=x.dtype, device=x.device)
     if R:
@@ -372,7 +373,7 @@ def layer_norm_gelu(
 def layer_norm_linear_kernel(
     x_ptr, ln_w_ptr, ln_b_ptr,  # [M, K], [K], [K]
     w_ptr, b_ptr, out_ptr,      # [N, K], [N] or None, and [M, N] without gaps
-    stride_xm, stride_xk,       # elements from one row to the next, and from one column
+    stride_xm, stride_xk,       # elements between rows, and between columns
     stride_wn, stride_wk,
     M, N, K,
     eps,
@@ -381,7 +382,7 @@ def layer_norm_linear_kernel(
     """out = (layer_norm(x) * ln_w + ln_b) @ w.T + b. One program owns every num_programs(1)-th tile
     of a row of tiles.
 
-    It sweeps its rows once for their statistics, and once more for each of its tiles.
+    It reads its rows once for their statistics, and once more for each of its tiles.
     """
     offs_m = tl.program_id(axis=0).to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
@@ -390,8 +391,8 @@ def layer_norm_linear_kernel(
     x_step = tl.cast(BLOCK_K, tl.int64) * stride_xk
     w_step = tl.cast(BLOCK_K, tl.int64) * stride_wk
 
-    # First sweep. Of the columns so far, `mean` is their mean and `m2` the sum of their squared
-    # distances from it. A block has a mean of its own, and so a distance from theirs.
+    # First pass: `mean` and `m2`, the sum of squared deviations, of the columns so far. Chan's
+    # formula merges them with the mean and the squares of the next block.
     mean = tl.zeros((BLOCK_M,), dtype=tl.float32)
     m2 = tl.zeros((BLOCK_M,), dtype=tl.float32)
     x_ptrs = x_start
@@ -400,11 +401,11 @@ def layer_norm_linear_kernel(
         x = tl.load(x_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0).to(tl.float32)
         count = min(K - k, BLOCK_K)
         block_mean = tl.sum(x, axis=1) / count
-        centred = tl.where(in_k[None, :], x - block_mean[:, None], 0.0)  # padding does not count
+        centered = tl.where(in_k[None, :], x - block_mean[:, None], 0.0)  # excludes padding
         apart = block_mean - mean
         share = count / (k + count)
         mean += apart * share
-        m2 += tl.sum(centred * centred, axis=1) + apart * apart * share * k
+        m2 += tl.sum(centered * centered, axis=1) + apart * apart * share * k
         x_ptrs += x_step
     rstd = 1.0 / tl.sqrt(m2 / K + eps)
 
@@ -412,7 +413,7 @@ def layer_norm_linear_kernel(
         offs_n = tl.cast(pid_n, tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
         in_n = offs_n < N
 
-        # Second sweep: rows are normalized on their way to the tensor cores.
+        # Second pass: normalizes tiles of x right before the product.
         acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
         x_ptrs = x_start
         w_ptrs = w_ptr + offs_k[:, None] * stride_wk + offs_n[None, :] * stride_wn
@@ -437,11 +438,11 @@ def layer_norm_linear(
     x: torch.Tensor, ln_w: torch.Tensor, ln_b: torch.Tensor, w: torch.Tensor,
     b: torch.Tensor | None, eps: float = 1e-5,
 ) -> torch.Tensor:
-    """layer_norm(x) @ w.T + b for x (M, K), ln_w and ln_b (K,), w (N, K) and b (N,) or None.
+    """Returns layer_norm(x) @ w.T + b for x (M, K), ln_w and ln_b (K,), w (N, K), b (N,) or None.
 
     Raises:
-        TypeError: an argument is no tensor or not of a supported dtype, the dtypes differ, or eps
-            is no number.
+        TypeError: an argument is not a tensor of a supported dtype, the dtypes differ, or eps
+            is not a number.
         ValueError: a shape does not fit, K is not 1 to ``MAX_INPUTS``, the devices differ, or eps
             is not above 0.
     """
@@ -452,12 +453,12 @@ def layer_norm_linear(
     if out.numel() == 0:
         return out
 
-    # Twice the warps of a product alone: normalized rows take registers beside the sums, and with 4
-    # warps a thread spills 456 bytes.
+    # Twice the warps of the product alone: normalized tiles need registers beside the accumulator,
+    # and with 4 warps a thread spills 456 bytes.
     block_m, block_n, block_k, _ = tile_of(x.dtype)
     panels, tiles = triton.cdiv(M, block_m), triton.cdiv(N, block_n)
-    # Two programs share an SM. As many as fit at a time, and no more: each further one
-    # would compute statistics that another one has.
+    # Two programs share an SM. Launches one wave of programs, since each further one would compute
+    # the statistics of its rows again.
     shares = min(tiles, max(1, 2 * multiprocessors(x) // panels))
     layer_norm_linear_kernel[(panels, shares)](
         x, ln_w.contiguous(), ln_b.contiguous(), w, None if b is None else b.contiguous(), out,
@@ -468,7 +469,7 @@ def layer_norm_linear(
 
 
 def multiprocessors(x: torch.Tensor) -> int:
-    """Of the GPU that x lies on, or of an H100 where it lies on none."""
+    """Returns the number of SMs of x's GPU, or of an H100 if x is not on a GPU."""
     if x.is_cuda:
         return torch.cuda.get_device_properties(x.device).multi_processor_count
     return MULTIPROCESSORS
@@ -518,7 +519,7 @@ def fusion_gain(
     if n_bytes == 0 and launch_us == 0:
         raise ValueError("n_bytes and launch_us: both are 0, so that nothing takes any time")
 
-    pass_us = n_bytes / (copy_gbps * 1e3)  # 1e9 bytes a second are 1e3 a microsecond
+    pass_us = n_bytes / (copy_gbps * 1e3)  # 1 GB/s is 1e3 bytes/us
     return ((passes_before * pass_us + launches_before * launch_us)
             / (passes_after * pass_us + launches_after * launch_us))
 

@@ -3,24 +3,24 @@
     out[m] = sum_n p[m, n] v[n],   p[m, n] = exp(s[m, n] - lse[m]),   s[m, n] = scale * q[m] . k[n]
     lse[m] = log(sum_n exp(s[m, n]))
 
-One program owns a tile of queries of one head and sweeps the keys, a tile at a time. Of each query
-it keeps the largest score so far, the sum of the weights relative to it, and the weighted sum of
-values. When a tile brings a larger score, what was summed so far shrinks by the same factor. Scores
-and weights exist for one tile at a time, in registers: no tensor of queries times keys is made.
+One program owns a tile of queries of one head and loops over the keys in tiles. For each query it
+keeps the running maximum m_i of the scores, the sum l_i of the weights relative to it, and the
+weighted sum acc of the values. When a tile raises the maximum, alpha rescales l_i and acc. Scores
+qk and weights p exist for one tile at a time, in registers: no tensor of size Sq * Sk is allocated.
 
-Cost: 4 * B * Hq * Sq * Sk * D operations, half of them where a mask hides later keys. Queries and
-results move once, keys and values once for each tile of queries: with tiles of 64, 4,096 queries
-of a head read its keys 64 times, nearly always from L2. On Hopper, tiles of long sequences in 16
-bits come by tensor descriptors, which leaves threads without addresses and registers for larger
-tiles; what no descriptor describes, and what is short, comes by pointers, as it does elsewhere.
+Cost: 4 * B * Hq * Sq * Sk * D FLOP, half of that for causal attention. Queries and results move
+once, keys and values once per tile of queries: with tiles of 64, 4,096 queries of a head read its
+keys 64 times, almost always from L2. On Hopper, long 16-bit sequences are loaded by TMA through
+tensor descriptors, which frees the registers of addresses for larger tiles. Short sequences,
+unaligned layouts and other GPUs use pointers.
 
-Precision: scores, weights' sums and results are float32 until the store. Weights are rounded to the
-dtype of v for the second product, as tensor cores want it; their sum is taken before. Powers are of
-2, which the hardware has: exp(x) = exp2(x * log2(e)), and that factor is part of the scale.
+Precision: scores, l_i and acc are float32 until the store. Weights are rounded to the dtype of v
+for the second product, after they have been summed. The hardware computes powers of 2:
+exp(x) = exp2(x * log2(e)), and that factor is part of the scale.
 
-Source: Dao, Fu, Ermon, Rudra, Ré, arXiv:2205.14135, and Dao, arXiv:2307.08691; the online softmax
-is that of Milakov and Gimelshein, arXiv:1805.02867. Loops with and without masks are those of the
-sixth tutorial in Triton's documentation.
+Source: Dao, Fu, Ermon, Rudra, Ré, arXiv:2205.14135, and Dao, arXiv:2307.08691; online softmax:
+Milakov and Gimelshein, arXiv:1805.02867. The loops with and without masks follow the "Fused
+Attention" tutorial of Triton.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
-MAX_WIDTH = 128  # numbers of a query: with 256, a tile's results would fill the registers
-LONG = 512  # queries, from which on TMA moves tiles of 16-bit numbers
-QUERIES, KEYS = 64, 128  # of a tile, where there are many
+MAX_WIDTH = 128  # elements of a head; with 256, acc would fill the registers
+LONG = 512  # queries; from here on, TMA loads 16-bit tiles
+QUERIES, KEYS = 64, 128  # per tile of long sequences
 
 LOG2_E = math.log2(math.e)
 LN_2: tl.constexpr = tl.constexpr(math.log(2))
@@ -60,20 +60,20 @@ DESIGN = {
 
 @triton.jit
 def sweep(
-    acc, total, largest,       # of each query: [BLOCK_M, BLOCK_D], [BLOCK_M], [BLOCK_M]
+    acc, l_i, m_i,       # state per query: [BLOCK_M, BLOCK_D], [BLOCK_M], [BLOCK_M]
     q,                         # [BLOCK_M, BLOCK_D]
     k_ptrs, v_ptrs,            # of the tile at ``start``: [BLOCK_D, BLOCK_N], [BLOCK_N, BLOCK_D]
-    k_step, v_step,            # elements from one tile to the next
-    k_desc, v_desc, batch, kv_head,  # where they are described
+    k_step, v_step,            # elements between tiles
+    k_desc, v_desc, batch, kv_head,  # descriptors and their coordinates
     start, stop, n_keys,
     offs_m, scale,             # scale >= 0
     D: tl.constexpr,
     BLOCK_N: tl.constexpr, BLOCK_D: tl.constexpr,
-    MASKED: tl.constexpr,      # whether a tile may hold keys that some query must not look at
+    MASKED: tl.constexpr,      # whether a tile may have keys that some query does not see
     CAUSAL: tl.constexpr,
-    DESCRIBED: tl.constexpr,   # whether tiles come by descriptors, which fill up with zeros
+    DESCRIBED: tl.constexpr,   # loads tiles by TMA, with zeros out of bounds
 ):
-    """Take the keys from start to stop into account; returns the state and what follows them."""
+    """Adds the keys from start to stop; returns the state and the next pointers."""
     offs_n, offs_d = tl.arange(0, BLOCK_N), tl.arange(0, BLOCK_D)
     for first in range(start, stop, BLOCK_N):
         in_n = first + offs_n < n_keys
@@ -85,59 +85,59 @@ def sweep(
             k = tl.load(k_ptrs, mask=in_d[:, None] & in_n[None, :], other=0.0)
         else:
             k = tl.load(k_ptrs)
-        scores = tl.dot(q, k, input_precision="tf32x3")  # of float32, in three parts of TF32
+        qk = tl.dot(q, k, input_precision="tf32x3")  # float32 in three TF32 products
         if MASKED:
-            # Where causal, there are as many queries as keys, and no query sees padding.
+            # Causal attention has Sq == Sk, so no query sees padding.
             seen = offs_m[:, None] >= first + offs_n[None, :] if CAUSAL else in_n[None, :]
-            scores = tl.where(seen, scores * scale, -float("inf"))  # padding has scores of 0
-            now = tl.maximum(largest, tl.max(scores, axis=1))
-            weights = tl.exp2(scores - now[:, None])
+            qk = tl.where(seen, qk * scale, -float("inf"))  # before the maximum
+            m_ij = tl.maximum(m_i, tl.max(qk, axis=1))
+            p = tl.exp2(qk - m_ij[:, None])
         else:
-            now = tl.maximum(largest, tl.max(scores, axis=1) * scale)
-            weights = tl.exp2(scores * scale - now[:, None])  # product and difference: one FMA
+            m_ij = tl.maximum(m_i, tl.max(qk, axis=1) * scale)
+            p = tl.exp2(qk * scale - m_ij[:, None])  # one FMA
 
-        # All that was summed up is relative to the old maximum. In the first tile that is -inf, and
-        # exp2(-inf) is 0; that tile has key 0, which every query sees, so `now` is finite.
-        shrink = tl.exp2(largest - now)
-        row = tl.sum(weights, axis=1)
-        acc = acc * shrink[:, None]
+        # Rescales l_i and acc from the old maximum to the new one. In the first tile, m_i is -inf
+        # and alpha is 0. Every query sees key 0 in that tile, so m_ij is finite.
+        alpha = tl.exp2(m_i - m_ij)
+        l_ij = tl.sum(p, axis=1)
+        acc = acc * alpha[:, None]
         if DESCRIBED:
             v = v_desc.load([batch, kv_head, first, 0]).reshape(BLOCK_N, BLOCK_D)
         elif MASKED or D < BLOCK_D:
             v = tl.load(v_ptrs, mask=in_n[:, None] & in_d[None, :], other=0.0)
         else:
             v = tl.load(v_ptrs)
-        acc = tl.dot(weights.to(v.dtype), v, acc, input_precision="tf32x3")
-        total = total * shrink + row
-        largest = now
+        acc = tl.dot(p.to(v.dtype), v, acc, input_precision="tf32x3")
+        l_i = l_i * alpha + l_ij
+        m_i = m_ij
 
         k_ptrs += k_step
         v_ptrs += v_step
-    return acc, total, largest, k_ptrs, v_ptrs
+    return acc, l_i, m_i, k_ptrs, v_ptrs
 
 
 @triton.jit
 def attention_kernel(
     q_ptr, k_ptr, v_ptr,                         # [B, Hq, Sq, D], [B, Hk, Sk, D] twice
     out_ptr, lse_ptr,                            # [B, Hq, Sq, D], and [B, Hq, Sq] or None
-    q_desc, k_desc, v_desc, out_desc,            # descriptors of q, k, v and out, or None
-    stride_qb, stride_qh, stride_qm, stride_qd,  # elements from one batch, head, row, column to
-    stride_kb, stride_kh, stride_kn, stride_kd,  # the next
+    q_desc, k_desc, v_desc, out_desc,            # tensor descriptors, or None
+    stride_qb, stride_qh, stride_qm, stride_qd,  # elements between batches, heads, rows and
+    stride_kb, stride_kh, stride_kn, stride_kd,  # columns
     stride_vb, stride_vh, stride_vn, stride_vd,
-    n_heads, group,                              # Hq, and how many of them share keys: Hq / Hk
+    n_heads, group,                              # Hq, and Hq / Hk heads share their keys
     n_queries, n_keys,
-    scale,                                       # of scores without its sign, times log2(e)
+    scale,                                       # magnitude, times log2(e)
     D: tl.constexpr,
     CAUSAL: tl.constexpr,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,  # queries and keys of a tile
-    BLOCK_D: tl.constexpr,                       # a power of two >= D, at least 16 for tl.dot
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,  # queries and keys per tile
+    BLOCK_D: tl.constexpr,                       # power of two >= D, at least 16 for tl.dot
     DESCRIBED: tl.constexpr,
     NEGATIVE: tl.constexpr,                      # the sign of the scale
     MASKS: tl.constexpr,                         # whether some tile needs a mask
 ):
-    """out[m] = softmax(scale q[m] k.T) v, of one head. One program owns BLOCK_M queries of it."""
-    # Tiles of a head are adjacent and share its keys in L2. Of causal ones the last sees most
-    # keys: it begins first, so that at the end no SM is left alone with a long one.
+    """out[m] = softmax(scale q[m] k.T) v. One program owns BLOCK_M queries of one head."""
+    # Tiles of a head are adjacent and share its keys in L2. In causal attention, the last tile sees
+    # the most keys and starts first, which shortens the tail.
     tiles = tl.cdiv(n_queries, BLOCK_M)
     pid = tl.program_id(axis=0)
     pid_m = pid % tiles
@@ -150,7 +150,7 @@ def attention_kernel(
 
     offs_m, offs_n = pid_m * BLOCK_M + tl.arange(0, BLOCK_M), tl.arange(0, BLOCK_N)
     offs_d = tl.arange(0, BLOCK_D).to(tl.int64)
-    rows = offs_m.to(tl.int64)  # row * stride does, too
+    rows = offs_m.to(tl.int64)  # row * stride, too
     in_q = (offs_m < n_queries)[:, None] & (offs_d < D)[None, :]
 
     q_ptr += batch * stride_qb + head * stride_qh
@@ -167,9 +167,9 @@ def attention_kernel(
     k_step = tl.cast(BLOCK_N, tl.int64) * stride_kn
     v_step = tl.cast(BLOCK_N, tl.int64) * stride_vn
     if NEGATIVE:
-        q = -q  # and the scale without its sign: the largest score stays the largest
+        q = -q  # `scale` is the magnitude, so the maximum stays the maximum
 
-    # Keys below ``whole`` are seen by every query of the tile; from ``stop`` on by none.
+    # Every query of the tile sees the keys below ``whole``, none sees keys from ``stop`` on.
     if CAUSAL:
         whole = pid_m * BLOCK_M // BLOCK_N * BLOCK_N
         stop = min(n_keys, (pid_m + 1) * BLOCK_M)
@@ -177,39 +177,38 @@ def attention_kernel(
         whole = n_keys // BLOCK_N * BLOCK_N
         stop = n_keys
     acc = tl.zeros((BLOCK_M, BLOCK_D), dtype=tl.float32)
-    total = tl.zeros((BLOCK_M,), dtype=tl.float32)
-    largest = tl.full((BLOCK_M,), -float("inf"), dtype=tl.float32)
-    acc, total, largest, k_ptrs, v_ptrs = sweep(
-        acc, total, largest, q, k_ptrs, v_ptrs, k_step, v_step, k_desc, v_desc, *place, 0, whole,
+    l_i = tl.zeros((BLOCK_M,), dtype=tl.float32)
+    m_i = tl.full((BLOCK_M,), -float("inf"), dtype=tl.float32)
+    acc, l_i, m_i, k_ptrs, v_ptrs = sweep(
+        acc, l_i, m_i, q, k_ptrs, v_ptrs, k_step, v_step, k_desc, v_desc, *place, 0, whole,
         n_keys, offs_m, scale, D, BLOCK_N, BLOCK_D, MASKED=False, CAUSAL=CAUSAL,
         DESCRIBED=DESCRIBED)
-    if MASKS:  # without, this loop costs registers although nothing is left for it
-        acc, total, largest, k_ptrs, v_ptrs = sweep(
-            acc, total, largest, q, k_ptrs, v_ptrs, k_step, v_step, k_desc, v_desc, *place, whole,
+    if MASKS:  # an empty loop would still cost registers
+        acc, l_i, m_i, k_ptrs, v_ptrs = sweep(
+            acc, l_i, m_i, q, k_ptrs, v_ptrs, k_step, v_step, k_desc, v_desc, *place, whole,
             stop, n_keys, offs_m, scale, D, BLOCK_N, BLOCK_D, MASKED=True, CAUSAL=CAUSAL,
             DESCRIBED=DESCRIBED)
 
-    at = (batch * n_heads + head) * n_queries + rows  # of results, which have no gaps
-    out = (acc / total[:, None]).to(out_ptr.dtype.element_ty)
-    if DESCRIBED:  # what lies outside is not stored
+    at = (batch * n_heads + head) * n_queries + rows  # results are contiguous
+    out = (acc / l_i[:, None]).to(out_ptr.dtype.element_ty)
+    if DESCRIBED:  # TMA does not store out of bounds
         out_desc.store([place[0], head.to(tl.int32), pid_m * BLOCK_M, 0],
                        out.reshape(1, 1, BLOCK_M, BLOCK_D))
     else:
         tl.store(out_ptr + at[:, None] * D + offs_d[None, :], out, mask=in_q)
     if lse_ptr is not None:
-        tl.store(lse_ptr + at, (largest + tl.log2(total)) * LN_2, mask=offs_m < n_queries)
+        tl.store(lse_ptr + at, (m_i + tl.log2(l_i)) * LN_2, mask=offs_m < n_queries)
 
 
 def is_described(x: torch.Tensor) -> bool:
-    """Whether TMA takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    """Whether TMA can load x: contiguous rows, address and strides multiples of 16 bytes."""
     *strides, step = x.stride()
     return step == 1 and x.data_ptr() % 16 == 0 and all(
         stride > 0 and stride * x.element_size() % 16 == 0 for stride in strides)
 
 
 def on_hopper() -> bool:
-    """Whether the GPU is one of those that tiles were chosen on; so it seems where there is none.
-    """
+    """Whether the GPU is a Hopper GPU, for which the tiles were tuned; True without a GPU."""
     try:
         return triton.runtime.driver.active.get_current_target().arch == 90
     except RuntimeError:
@@ -217,7 +216,7 @@ def on_hopper() -> bool:
 
 
 def tile_of(width: int, causal: bool, described: bool) -> tuple[int, int, int, int]:
-    """Queries and keys of a tile, warps and stages: the fastest of those tried on an H200.
+    """Returns queries and keys per tile, warps and stages: the fastest ones tried on an H200.
 
     A tuner chose others from time to time: best and second best are 2 to 6 % apart.
     """
@@ -232,21 +231,20 @@ def attention(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, causal: bool = False,
     scale: float | None = None, return_lse: bool = False,
 ) -> torch.Tensor | tuple[torch.Tensor, torch.Tensor]:
-    """softmax(scale * q @ k.mT) @ v for each head, as a new contiguous tensor of q's shape.
+    """Returns softmax(scale * q @ k.mT) @ v per head, a new contiguous tensor of q's shape.
 
     Args:
         q: (B, Hq, Sq, D) in float16, bfloat16 or float32, with 1 <= D <= 128; any strides.
-        k, v: (B, Hk, Sk, D) of the same dtype. Each of the Hk heads serves Hq / Hk heads of q in a
-            row.
-        causal: whether query m sees keys 0 to m only.
-        scale: of the scores, an int or a float; None for 1 / sqrt(D).
-        return_lse: whether to return the logarithm of the sum of the exponentials of each query's
-            scores as well, (B, Hq, Sq) in float32.
+        k, v: (B, Hk, Sk, D) of the same dtype. Hq / Hk consecutive heads of q share a head of k.
+        causal: whether query m sees only the keys 0 to m.
+        scale: factor of the scores, an int or a float; None means 1 / sqrt(D).
+        return_lse: whether to return the log-sum-exp of each query's scores, too, (B, Hq, Sq) in
+            float32.
 
     Raises:
         TypeError: an argument is of the wrong type, a dtype is not supported or differs from q's.
-        ValueError: shapes or devices do not fit together, there is no key, D is out of range, or
-            ``causal`` is asked for with Sq != Sk.
+        ValueError: shapes or devices do not fit together, Sk is 0, D is out of range, or ``causal``
+            is set and Sq != Sk.
     """
     check_tensors(q, k, v)
     check_options(causal, scale, return_lse)
@@ -264,7 +262,7 @@ def attention(
         block_d = max(16, triton.next_power_of_2(width))
         block_m, block_n, warps, stages = QUERIES, 64, 4, 2
         described = False
-        if q.dtype == torch.float32:  # two stages of 128 columns take 112 KB of shared memory
+        if q.dtype == torch.float32:  # two stages of 128 columns need 112 KB of shared memory
             block_n, stages = 32, 2 if on_hopper() else 1
         elif n_queries >= LONG:
             described = on_hopper() and all(is_described(x) for x in (q, k, v, out))

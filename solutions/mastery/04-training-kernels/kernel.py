@@ -1,4 +1,4 @@
-"""Layer norm with its gradients, as a function and as a module, and a step of Adam in place.
+"""Layer norm with its gradients, as a function and as a module, and an in-place Adam step.
 
     y = x_hat * w + b        x_hat = (x - mean) * rstd        rstd = 1 / sqrt(var + eps)
 
@@ -8,21 +8,20 @@
     m = b1 * m + (1 - b1) * g        p = (1 - lr * wd) * p
     v = b2 * v + (1 - b2) * g * g    p = p - lr * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)
 
-Backward needs x, w and two numbers a row; x_hat is computed again, which costs no byte. Few
-programs own many rows each: they keep their share of dw and db in registers and store it once, and
-a second launch adds the shares, always in the same order. So results have the same bits every time,
-and no atomic operation is needed.
+Backward needs x, w and two numbers per row; recomputing x_hat moves no bytes. Few programs own many
+rows each: they accumulate a partial dw and db in registers and store it once, and a second launch
+sums the partial results in a fixed order. Results are bitwise reproducible without atomics.
 
 Cost: forward reads x and writes y; backward reads x and dy and writes dx, 3 * R * C * itemsize
-bytes, and the shares besides (rows of more than 8,192 numbers read x and dy twice); Adam reads four
-tensors and writes three, 28 bytes a float32 parameter. All three wait for memory.
+bytes plus the partial sums (rows of more than 8,192 elements read x and dy twice); Adam reads four
+tensors and writes three, 28 bytes per float32 parameter. All three are memory-bound.
 
-Inputs: x of float32, float16 or bfloat16, (..., C) with 1 <= C <= 16,384, any strides; w and b (C,)
-of one of these dtypes. A parameter of Adam has one of them, its gradient the same, its moments are
-float32. Arithmetic is float32 everywhere, and so are all sums.
+Inputs: x (..., C) in float32, float16 or bfloat16 with 1 <= C <= 16,384, any strides; w and b (C,)
+in one of these dtypes. A parameter of Adam and its gradient have one of them, its moments are
+float32. Arithmetic and all sums are float32.
 
-Source: Ba, Kiros, Hinton, arXiv:1607.06450; Kingma, Ba, arXiv:1412.6980; the decay apart from the
-gradient: Loshchilov, Hutter, arXiv:1711.05101.
+Source: Ba, Kiros, Hinton, arXiv:1607.06450; Kingma, Ba, arXiv:1412.6980; decoupled weight decay:
+Loshchilov, Hutter, arXiv:1711.05101.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ import triton
 import triton.language as tl
 from torch.autograd.function import once_differentiable
 
-MAX_COLUMNS = 16_384  # of a row, which a program holds as a whole
-MAX_TOGETHER = 8_192  # up to which a backward program has registers for all it makes: five numbers
-# for each column. Beyond, reading dy and x twice, for dx and for the shares, takes less time
-MULTIPROCESSORS = 132  # taken where no GPU can be asked: those of an H100 or H200
-ROWS_OF_A_SHARE = 8  # at least; a share is written and read, which takes as long as a row or two
-BLOCK = 512  # elements of a program of Adam: with 8 warps, two of each tensor for a thread
+MAX_COLUMNS = 16_384  # a program holds a whole row
+MAX_TOGETHER = 8_192  # columns; up to here, registers suffice for five numbers per column. For
+# wider rows it is faster to read dy and x twice, for dx and for the partial sums
+MULTIPROCESSORS = 132  # SMs of an H100 or H200, used without a GPU
+ROWS_OF_A_SHARE = 8  # at least: writing and reading a partial sum costs as much as one or two rows
+BLOCK = 512  # elements per program of Adam: two per tensor and thread with 8 warps
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 
 DESIGN = {
@@ -64,12 +63,12 @@ DESIGN = {
 
 @triton.jit
 def forward_kernel(
-    x_ptr, y_ptr,              # [n_rows, n_cols], each row without gaps
+    x_ptr, y_ptr,              # [n_rows, n_cols], contiguous within a row
     weight_ptr, bias_ptr,      # [n_cols]
     mean_ptr, rstd_ptr,        # [n_rows], float32
-    stride_x, stride_y,        # elements from one row to the next
+    stride_x, stride_y,        # elements between rows
     n_cols, eps,
-    BLOCK_SIZE: tl.constexpr,  # a power of two >= n_cols
+    BLOCK_SIZE: tl.constexpr,  # power of two >= n_cols
 ):
     """y[m] = (x[m] - mean[m]) * rstd[m] * weight + bias. One program owns row m."""
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
@@ -81,9 +80,9 @@ def forward_kernel(
     bias = tl.load(bias_ptr + cols, mask=mask).to(tl.float32)
 
     mean = tl.sum(x, axis=0) / n_cols
-    centred = tl.where(mask, x - mean, 0.0)  # padding would be -mean, and its square would count
-    rstd = 1.0 / tl.sqrt(tl.sum(centred * centred, axis=0) / n_cols + eps)
-    y = centred * rstd * weight + bias
+    centered = tl.where(mask, x - mean, 0.0)  # padding would contribute mean**2
+    rstd = 1.0 / tl.sqrt(tl.sum(centered * centered, axis=0) / n_cols + eps)
+    y = centered * rstd * weight + bias
 
     tl.store(y_ptr + row * stride_y + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
     tl.store(mean_ptr + row, mean)
@@ -96,17 +95,17 @@ def forward_kernel(
 
 @triton.jit
 def backward_kernel(
-    dy_ptr, x_ptr, dx_ptr,     # [n_rows, n_cols], each row without gaps
+    dy_ptr, x_ptr, dx_ptr,     # [n_rows, n_cols], contiguous within a row
     weight_ptr,                # [n_cols]
     mean_ptr, rstd_ptr,        # [n_rows], float32
     dw_share_ptr, db_share_ptr,  # [num_programs, n_cols], float32
-    stride_dy, stride_x, stride_dx,  # elements from one row to the next
+    stride_dy, stride_x, stride_dx,  # elements between rows
     n_rows, n_cols,
-    BLOCK_SIZE: tl.constexpr,  # a power of two >= n_cols
-    FOR_X: tl.constexpr, FOR_PARAMETERS: tl.constexpr,  # which gradients are asked for
-    STAGES: tl.constexpr,      # rows on their way from memory, this one included
+    BLOCK_SIZE: tl.constexpr,  # power of two >= n_cols
+    FOR_X: tl.constexpr, FOR_PARAMETERS: tl.constexpr,  # the requested gradients
+    STAGES: tl.constexpr,      # rows in flight, including this one
 ):
-    """dx, and this program's share of dw and db. One program owns every num_programs-th row.
+    """dx and partial dw and db. One program owns every num_programs-th row.
 
     Moves 3 * n_rows * n_cols * itemsize bytes for dx, or 2 without it; for each program the weight
     once, and its two shares.
@@ -125,7 +124,7 @@ def backward_kernel(
         dy = tl.load(dy_ptr + row * stride_dy + cols, mask=mask, other=0.0).to(tl.float32)
         x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
         rstd = tl.load(rstd_ptr + row)
-        x_hat = (x - tl.load(mean_ptr + row)) * rstd  # in padding not 0, but dy is
+        x_hat = (x - tl.load(mean_ptr + row)) * rstd  # nonzero in padding, where dy is 0
 
         if FOR_X:
             g = weight * dy
@@ -150,7 +149,7 @@ def add_shares_kernel(
     n_shares, n_cols,
     BLOCK_ROWS: tl.constexpr, BLOCK_COLS: tl.constexpr,
 ):
-    """dw and db are the sums of all shares. One program owns BLOCK_COLS columns of both.
+    """dw and db are the sums of the partial results. One program owns BLOCK_COLS columns.
 
     The order of the additions is that of the shares, so the bits are the same every time.
     """
@@ -173,13 +172,13 @@ def add_shares_kernel(
 
 
 class LayerNormFunction(torch.autograd.Function):
-    """Layer norm of (..., C) as one node of the graph; ``layer_norm`` checks the arguments."""
+    """Layer norm as one node of the autograd graph; ``layer_norm`` checks the arguments."""
 
     @staticmethod
     def forward(
         ctx: Any, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float
     ) -> torch.Tensor:
-        """y, new and contiguous, of the shape and dtype of x."""
+        """Returns y, new and contiguous, with the shape and dtype of x."""
         rows, weight, bias = as_rows(x), weight.contiguous(), bias.contiguous()
         n_rows, n_cols = rows.shape
         y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
@@ -200,14 +199,14 @@ class LayerNormFunction(torch.autograd.Function):
     def backward(
         ctx: Any, dy: torch.Tensor
     ) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None, None]:
-        """The gradients that are asked for, None for the others and for eps."""
+        """Returns the requested gradients, and None for the others and for eps."""
         x, weight, mean, rstd = ctx.saved_tensors
         for_x, for_weight, for_bias, _ = ctx.needs_input_grad
         for_parameters = for_weight or for_bias
         n_rows, n_cols = x.shape
         dy = as_rows(dy)
 
-        # What is not asked for takes no memory: its pointer is one that nothing is stored to.
+        # Gradients that are not requested take no memory; nothing is stored through their pointers.
         dx = torch.empty((n_rows, n_cols), dtype=x.dtype, device=x.device) if for_x else dy
         dw = db = shares = mean[None, None]
         block_size = triton.next_power_of_2(n_cols)
@@ -225,11 +224,11 @@ class LayerNormFunction(torch.autograd.Function):
                 dy, x, dx, weight, mean, rstd, shares[0], shares[-1],
                 dy.stride(0), x.stride(0), dx.stride(0), n_rows, n_cols,
                 BLOCK_SIZE=block_size, FOR_X=now_x, FOR_PARAMETERS=now_parameters,
-                STAGES=2 if block_size <= MAX_TOGETHER else 1,  # one row fills shared memory
+                STAGES=2 if block_size <= MAX_TOGETHER else 1,  # a single row fills shared memory
                 num_warps=num_warps,
             )
         if for_parameters:
-            block_cols = 32  # few, so that many programs share the reading
+            block_cols = 32  # small, so that many programs take part
             add_shares_kernel[(triton.cdiv(n_cols, block_cols),)](
                 shares[0], shares[1], dw, db, programs, n_cols,
                 BLOCK_ROWS=32, BLOCK_COLS=block_cols,
@@ -241,7 +240,7 @@ class LayerNormFunction(torch.autograd.Function):
 def layer_norm(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = 1e-5
 ) -> torch.Tensor:
-    """Normalize x (..., C) over its last dimension, then scale and shift by column. Differentiable.
+    """Normalizes x (..., C) over its last dimension, then scales and shifts it. Differentiable.
 
     Args:
         x: float32, float16 or bfloat16, with 1 <= C <= 16,384; any strides.
@@ -252,21 +251,21 @@ def layer_norm(
         A new contiguous tensor of the shape, dtype and device of x.
 
     Raises:
-        TypeError: an argument has a wrong type, or a dtype that is not supported or not alike.
-        ValueError: a shape, a device, or eps is not as said.
+        TypeError: an argument has the wrong type, or dtypes are unsupported or differ.
+        ValueError: a shape, a device or eps is invalid.
     """
     check_layer_norm(x, weight, bias, eps)
     return LayerNormFunction.apply(x, weight, bias, float(eps))
 
 
 class TritonLayerNorm(torch.nn.Module):
-    """``torch.nn.LayerNorm`` over one dimension: the same parameters by the same names."""
+    """``torch.nn.LayerNorm`` over one dimension, with the same parameter names."""
 
     def __init__(
         self, normalized_shape: int, eps: float = 1e-5, *,
         device: torch.device | str | None = None, dtype: torch.dtype | None = None,
     ) -> None:
-        """A weight of ones and a bias of zeros, for the last dimension of what is normalized.
+        """Creates a weight of ones and a bias of zeros for the last dimension.
 
         Raises:
             TypeError: ``normalized_shape`` is no int.
@@ -285,7 +284,7 @@ class TritonLayerNorm(torch.nn.Module):
         self.bias = torch.nn.Parameter(torch.zeros(normalized_shape, device=device, dtype=dtype))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """``layer_norm`` of x (..., C) with the parameters of this module."""
+        """Returns ``layer_norm`` of x (..., C) with the parameters of this module."""
         return layer_norm(x, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -302,11 +301,11 @@ def adam_kernel(
     exp_avg_ptr, exp_avg_sq_ptr,  # [n], float32
     n,
     keep, step_size,              # 1 - lr * weight_decay, lr / (1 - beta1^step)
-    beta1, rest1, beta2, rest2,   # rest = 1 - beta: in float32 it would lose what 0.999 rounds away
+    beta1, rest1, beta2, rest2,   # rest = 1 - beta, computed in double precision
     root, eps,                    # sqrt(1 - beta2^step)
     BLOCK: tl.constexpr,
 ):
-    """One step of Adam on BLOCK elements. Moves 28 bytes for each float32 parameter."""
+    """One Adam step for BLOCK elements. Moves 28 bytes per float32 parameter."""
     offs = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
     param = tl.load(param_ptr + offs, mask=mask).to(tl.float32)
@@ -328,24 +327,24 @@ def adam_step_(
     step: int, lr: float = 1e-3, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-8,
     weight_decay: float = 0.0,
 ) -> None:
-    """One step of Adam with decoupled weight decay: changes ``param`` and both moments in place.
+    """Adam step with decoupled weight decay; updates ``param`` and both moments in place.
 
     Args:
         param: float32, float16 or bfloat16, any shape, contiguous.
         grad: of the same shape and dtype, any strides.
         exp_avg: the first moment, float32, of the same shape, contiguous; so is ``exp_avg_sq``.
-        step: how many steps there are with this one, from 1.
-        eps: added to the root of the second moment.
+        step: number of this step, counted from 1.
+        eps: added to the square root of the second moment.
         weight_decay: before the step, param is multiplied by 1 - lr * weight_decay.
 
     Raises:
-        TypeError: an argument is no tensor, or a dtype is not as said.
-        ValueError: step < 1, a beta outside [0, 1), or a shape, a device or a layout not as said.
+        TypeError: an argument is not a tensor, or has an invalid dtype.
+        ValueError: step < 1, a beta outside [0, 1), or an invalid shape, device or layout.
     """
     check_adam(param, grad, exp_avg, exp_avg_sq, step, beta1, beta2)
     n = param.numel()
     if n:
-        # In Python's double precision: near 1, float32 has no digits to spare.
+        # In double precision: 1 - beta**step cancels for small steps.
         adam_kernel[(triton.cdiv(n, BLOCK),)](
             param, grad.contiguous(), exp_avg, exp_avg_sq, n,
             1 - lr * weight_decay, lr / (1 - beta1**step),
@@ -360,13 +359,13 @@ def adam_step_(
 
 
 def as_rows(x: torch.Tensor) -> torch.Tensor:
-    """x (..., C) as a matrix whose rows have no gaps, copied only where it has to be."""
+    """Returns x (..., C) as a matrix with contiguous rows, copied only if necessary."""
     x = x.reshape(-1, x.shape[-1])
     return x if x.stride(1) == 1 or x.shape[1] == 1 else x.contiguous()
 
 
 def resident(x: torch.Tensor, block_size: int) -> int:
-    """How many backward programs of this width a GPU has room for at the same time.
+    """Returns how many backward programs of this width fit on the GPU at once.
 
     For each number of a row, the threads of a program need about eight registers, and an
     SM has 65,536.
@@ -416,7 +415,7 @@ def check_adam(
         if tensor.device != param.device:
             raise ValueError(f"{name}: expected device {param.device}, got {tensor.device}")
     for name, tensor in (("param", param), ("exp_avg", exp_avg), ("exp_avg_sq", exp_avg_sq)):
-        if not tensor.is_contiguous():  # a copy would be changed in its place
+        if not tensor.is_contiguous():  # a copy would be updated instead
             raise ValueError(f"{name}: expected a contiguous tensor, got strides "
                              f"{tensor.stride()} for shape {tuple(tensor.shape)}")
     if isinstance(step, bool) or not isinstance(step, int):
@@ -431,7 +430,7 @@ def check_adam(
 def check_tensor(
     name: str, x: object, supported: tuple[torch.dtype, ...] = SUPPORTED
 ) -> None:
-    """Refuse what is no tensor, or not of a supported dtype.
+    """Rejects anything but a tensor of a supported dtype.
 
     Raises:
         TypeError: that is so.

@@ -1,20 +1,19 @@
-"""RMSNorm, GELU and a linear layer as one operator that torch's compiler can see, and who uses it.
+"""RMSNorm, GELU and a linear layer as one operator that torch.compile can trace, and its users.
 
     rmsnorm_gelu_linear(x, norm_w, w, b, eps) = gelu(x / rms(x) * norm_w) @ w.T + b
     rms(x)[m]                                 = sqrt(mean(x[m]^2) + eps)
 
-The operator is one launch. A program owns a tile of the result and sweeps its rows of x twice: for
-their mean squares, then for the product. The activations between the three steps are only ever in
-registers; unfused, they would go to memory and come back twice.
+The operator is one launch. A program owns a tile of the result and reads its rows of x twice: for
+their mean squares, then for the product. The activations between the three steps stay in registers;
+unfused, they would be stored and loaded twice.
 
-Cost: 2 * M * N * K operations of the product. Rows of x are read twice for each column of tiles, w
-once for each row of tiles, the result is stored once. GELU is computed anew in each column of
-tiles: arithmetic for bytes, which pays as long as there are few columns.
+Cost: 2 * M * N * K FLOP of the product. Rows of x are read twice per column of tiles, w once per
+row of tiles, and the result is stored once. GELU is recomputed in each column of tiles, which
+trades arithmetic for bytes and pays as long as there are few columns.
 
-To the compiler, the operator is a node with a name. `triton_op` and `wrap_triton` make it a
-transparent one: torch runs this very Python on tensors without memory to learn the shape of the
-result, and Inductor finds the launch inside of it. There is no second description that could be
-wrong.
+For the compiler, the operator is a named node. `triton_op` and `wrap_triton` make it transparent:
+torch runs this function on fake tensors to learn the shape of the result, and Inductor finds the
+launch inside it. No separate fake implementation can disagree with it.
 
 Inputs: float32, float16 or bfloat16, one dtype for all; x (M, K) and w (N, K) with any strides.
 Arithmetic is float32; the activations are rounded to the input's dtype once, before the product.
@@ -41,10 +40,10 @@ from torch.library import triton_op, wrap_triton
 
 BLOCK_M, BLOCK_N, BLOCK_K = 64, 128, 32
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
-LAUNCH_US = 10.0      # that the host takes for a launch
+LAUNCH_US = 10.0      # host time per launch
 COMPILE_S = 20.0      # to compile a model
-TUNE_S = 600.0        # and to try configurations of its kernels
-MAX_RECORDED = 16     # shapes of which a graph of launches is recorded
+TUNE_S = 600.0        # to compile and tune its kernels
+MAX_RECORDED = 16     # shapes for which CUDA graphs are recorded
 
 DESIGN = {
     "rmsnorm_gelu_linear": {
@@ -62,7 +61,7 @@ DESIGN = {
 
 
 class Attention(torch.nn.Module):
-    """Stands for the attention of a real block: torch's own, without projections and heads."""
+    """Stand-in for the attention of a real block, without projections and heads."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, length, width) -> the same shape."""
@@ -71,21 +70,21 @@ class Attention(torch.nn.Module):
 
 @dataclass(frozen=True)
 class ScheduleReport:
-    """What a schedule of lengths cost: one number for each length, in its order."""
+    """Times of a schedule of lengths: one number per length, in order."""
 
-    first_ms: tuple[float, ...]   # of the first call with this length, compilation included
-    steady_ms: tuple[float, ...]  # the median of the timed calls after it
-    compiles: int                 # graphs that torch's compiler made in the whole schedule
+    first_ms: tuple[float, ...]   # first call with this length, including compilation
+    steady_ms: tuple[float, ...]  # median of the timed calls after it
+    compiles: int                 # graphs compiled during the whole schedule
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A job as a profile describes it, before anything is compiled."""
+    """A workload in numbers of a profile, before anything is compiled."""
 
-    launches: int         # kernels that one call launches
-    kernel_us: float      # what the median kernel takes
-    library_share: float  # of the GPU's time, in library products or in reading weights
-    shapes: int           # different input shapes that will come
+    launches: int         # launches per call
+    kernel_us: float      # time of the median kernel
+    library_share: float  # of GPU time: library matmuls, or reading weights
+    shapes: int           # number of distinct input shapes
     calls: int            # calls before the process ends
 
 
@@ -95,8 +94,8 @@ class Workload:
 
 @triton.jit
 def rmsnorm_gelu_linear_kernel(
-    x_ptr, norm_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [K], [N, K], [N], and [M, N] without gaps
-    stride_xm, stride_xk,                    # elements from one row to the next, and one column
+    x_ptr, norm_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [K], [N, K], [N], contiguous [M, N]
+    stride_xm, stride_xk,                    # elements between rows, and between columns
     stride_wn, stride_wk,
     stride_norm, stride_b,
     M, N, K,
@@ -116,7 +115,7 @@ def rmsnorm_gelu_linear_kernel(
     x_rows = x_ptr + offs_m[:, None] * stride_xm
     w_rows = w_ptr + offs_n[None, :] * stride_wn
 
-    # First sweep: a mean needs its whole row before the first element can be scaled by it.
+    # First pass: the mean square needs the whole row before the first element can be scaled.
     squares = tl.zeros((BLOCK_M, BLOCK_K), dtype=tl.float32)
     for start in range(0, K, BLOCK_K):
         k = start + offs_k
@@ -125,7 +124,7 @@ def rmsnorm_gelu_linear_kernel(
         squares += x * x
     rstd = tl.rsqrt(tl.sum(squares, axis=1) / K + eps)
 
-    # Second sweep: scale, activate, round to the dtype that is multiplied, multiply.
+    # Second pass: scale, activate, round to the dtype of w, multiply.
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for start in range(0, K, BLOCK_K):
         k = start + offs_k
@@ -147,7 +146,7 @@ def rmsnorm_gelu_linear_kernel(
 @triton_op("tritonlab::rmsnorm_gelu_linear", mutates_args={})
 def rmsnorm_gelu_linear(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
                         eps: float) -> torch.Tensor:
-    """gelu(rmsnorm(x) * norm_w) @ w.T + b for x (M, K), norm_w (K,), w (N, K), b (N,): (M, N).
+    """Returns gelu(rmsnorm(x) * norm_w) @ w.T + b, (M, N), for x (M, K), w (N, K), b (N,).
 
     Raises:
         TypeError: a dtype is not supported, or not that of x.
@@ -170,7 +169,7 @@ def rmsnorm_gelu_linear(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, 
 
 def check_arguments(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
                     eps: float) -> None:
-    """Refuse what the kernel is not made for. Shapes only, no values: the compiler runs this too.
+    """Rejects invalid arguments by shape, dtype and device only: the compiler runs this, too.
 
     Raises:
         TypeError: a dtype is not supported, or not that of x.
@@ -200,7 +199,7 @@ def check_arguments(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: t
 
 
 class FusedMLP(torch.nn.Module):
-    """The hot path of a block: one launch between two reshapes, which cost nothing."""
+    """The hot path of a block: one launch between two views."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -230,7 +229,7 @@ class Block(torch.nn.Module):
 def compile_whole(
     model: torch.nn.Sequential, backend: str | Callable[..., Any] = "inductor"
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The model as one graph, for every length.
+    """Returns the model compiled as one graph for every length.
 
     ``fullgraph``: what would break the graph is an error, and not a second graph that nobody sees.
     """
@@ -240,7 +239,7 @@ def compile_whole(
 def compile_regionally(
     model: torch.nn.Sequential, backend: str | Callable[..., Any] = "inductor"
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The model with one compiled region, which all blocks share; all else runs as it is.
+    """Returns the model with one compiled region that all blocks share; the rest runs eagerly.
 
     The region is a function of its weights: what differs between blocks are arguments, so that one
     graph serves all of them.
@@ -257,12 +256,12 @@ def compile_regionally(
 
 
 # ---------------------------------------------------------------------------------------------
-# What compiling costs, and when it pays
+# The cost of compiling, and when it pays
 
 
 def run_schedule(fn: Callable[[int], Any], lengths: Sequence[int], *, warmup: int = 0,
                  iterations: int = 4) -> ScheduleReport:
-    """Call ``fn(length)`` for each length: once, ``warmup`` times untimed, ``iterations`` times.
+    """Calls ``fn(length)`` per length: once, ``warmup`` times untimed, ``iterations`` times.
 
     Raises:
         ValueError: there is no timed call, or a negative number of calls to warm up.
@@ -274,7 +273,7 @@ def run_schedule(fn: Callable[[int], Any], lengths: Sequence[int], *, warmup: in
     first, steady = [], []
     before = graphs_made()
     for length in lengths:
-        first.append(milliseconds(fn, length))  # alone: one compilation would drown the others
+        first.append(milliseconds(fn, length))  # apart: compilation dominates it
         for _ in range(warmup):
             fn(length)
         steady.append(statistics.median(milliseconds(fn, length) for _ in range(iterations)))
@@ -282,7 +281,7 @@ def run_schedule(fn: Callable[[int], Any], lengths: Sequence[int], *, warmup: in
 
 
 def milliseconds(fn: Callable[[int], Any], length: int) -> float:
-    """What one call takes until the GPU, if there is one, has done all of it."""
+    """Returns the time of one call, until the GPU, if any, has finished."""
     synchronize()
     began = time.perf_counter()
     fn(length)
@@ -296,12 +295,12 @@ def synchronize() -> None:
 
 
 def graphs_made() -> int:
-    """How many graphs the compiler has made in this process so far."""
+    """Returns how many graphs the compiler has made in this process so far."""
     return torch._dynamo.utils.counters["stats"]["unique_graphs"]
 
 
 def keep_compiled_in(folder: str | Path) -> dict[str, str]:
-    """Have Inductor and Triton keep what they compile in ``folder``: the variables that say so."""
+    """Makes Inductor and Triton cache compiled code in ``folder``; returns the variables set."""
     variables = {"TORCHINDUCTOR_CACHE_DIR": str(folder),
                  "TRITON_CACHE_DIR": str(Path(folder) / "triton")}
     os.environ.update(variables)
@@ -311,16 +310,16 @@ def keep_compiled_in(folder: str | Path) -> dict[str, str]:
 def choose_mode(
     workload: Workload,
 ) -> Literal["eager", "default", "reduce-overhead", "max-autotune"]:
-    """The least that takes away what the job's time is made of, if that pays for compiling it."""
+    """Returns the cheapest mode that removes the bottleneck, if that pays for compiling."""
     gpu_s = workload.calls * workload.launches * workload.kernel_us / 1e6
     host_s = workload.calls * workload.launches * LAUNCH_US / 1e6
-    to_win_s = max(gpu_s, host_s) * (1 - workload.library_share)  # a library's kernel stays
+    to_win_s = max(gpu_s, host_s) * (1 - workload.library_share)  # library kernels do not change
     if to_win_s < COMPILE_S or workload.library_share >= 0.9:
         return "eager"
     if workload.shapes > MAX_RECORDED:
-        return "default"  # with dynamic shapes: a recorded graph of launches has one shape
+        return "default"  # with dynamic shapes; a CUDA graph has one shape
     if host_s > gpu_s:
-        return "reduce-overhead"  # the GPU waits for the host, whatever its kernels are like
+        return "reduce-overhead"  # the GPU waits for the host
     return "max-autotune" if to_win_s > 100 * TUNE_S else "default"
 
 

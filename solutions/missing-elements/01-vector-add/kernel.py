@@ -1,21 +1,21 @@
 """Vector addition: out[i] = x[i] + y[i] for tensors of any shape and layout.
 
-Every program adds one tile of BLOCK_SIZE contiguous elements; a mask cuts the last tile off.
+Every program adds one tile of BLOCK_SIZE contiguous elements; a mask limits the last tile.
 
-Cost: x and y are read once and out is written once: 3 * n * itemsize bytes for n additions. In
-float32 that is one addition per 12 bytes, 0.083 FLOP/B: memory alone limits the speed.
+Cost: x and y are loaded once and out is stored once: 3 * n * itemsize bytes for n additions. In
+float32 the arithmetic intensity is 1 FLOP / 12 B = 0.083 FLOP/B: memory bandwidth limits the speed.
 
 Inputs: two tensors of one shape, dtype and device; float32, float16, bfloat16, int32 or int64.
-Result: a new contiguous tensor of that shape, dtype and device; the inputs stay as they are.
+Result: a new contiguous tensor of that shape, dtype and device; the inputs are unchanged.
 
-Precision: the sum is taken in the dtype of the inputs. One addition is rounded once, which no
-wider type could improve, and integers wrap around as they do in PyTorch.
+Precision: the sum is computed in the dtype of the inputs. A single addition is correctly rounded,
+so a wider dtype would not improve it, and integers wrap around as in PyTorch.
 
-Layouts: the kernel reads flat, contiguous memory, so strided and transposed views are copied
-first. Contiguous inputs, the common case, are not copied.
+Layouts: the kernel expects contiguous memory, so strided and transposed views are copied first.
+Contiguous inputs, the common case, are not copied.
 
-Source: the decomposition is that of the first tutorial in Triton's documentation; the 64-bit
-program id, the copies of views and the checks are what it takes to trust it with any tensor.
+Source: the first tutorial of Triton's documentation, with a 64-bit program id, copies of views and
+argument checks added, so that it is correct for every tensor.
 """
 
 from __future__ import annotations
@@ -35,37 +35,37 @@ def vector_add_kernel(
 
     Moves 3 * n_elements * itemsize bytes: two loads and one store per element.
     """
-    pid = tl.program_id(axis=0).to(tl.int64)  # the next product may pass 2**31
+    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may pass 2**31
     block_start = pid * BLOCK_SIZE
-    lanes = tl.arange(0, BLOCK_SIZE)
-    offs = block_start + lanes
-    mask = offs < n_elements  # the last tile may be wider than what is left
+    local_offs = tl.arange(0, BLOCK_SIZE)
+    offs = block_start + local_offs
+    mask = offs < n_elements  # the last tile may be partial
 
     x = tl.load(x_ptr + offs, mask=mask)
     y = tl.load(y_ptr + offs, mask=mask)
 
-    total = x + y  # undefined where masked off, but never stored there
+    total = x + y  # undefined where masked off, but not stored there
 
     tl.store(out_ptr + offs, total, mask=mask)
 
 
 def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x + y element by element, as a new contiguous tensor of their shape, dtype and device.
+    """Returns x + y, element by element, as a new contiguous tensor.
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
         ValueError: the shapes or the devices differ; there is no broadcasting.
     """
     check_arguments(x, y)
-    x, y = x.contiguous(), y.contiguous()  # the kernel knows nothing of strides
+    x, y = x.contiguous(), y.contiguous()  # the kernel takes no strides
 
-    # 1024: a thread moves 16 bytes per instruction, even with 2-byte elements (seen in the PTX).
-    # H200, 2**27 floats, shares of the copy rate: 30 % at 64, 60 % at 128, 102 % at 1024.
+    # 1024: a thread moves 16 bytes per instruction, even with 2-byte elements (checked in the PTX).
+    # Share of the copy bandwidth, H200, 2**27 floats: 30 % at 64, 60 % at 128, 102 % at 1024.
     block_size = 1024
     out = torch.empty_like(x)
     n_elements = out.numel()
     if n_elements == 0:
-        return out  # nothing to add: no program, no launch
+        return out  # nothing to add, nothing to launch
 
     grid = (triton.cdiv(n_elements, block_size),)
     vector_add_kernel[grid](x, y, out, n_elements, BLOCK_SIZE=block_size)
@@ -73,7 +73,7 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def check_arguments(x: torch.Tensor, y: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Rejects unsupported arguments, before anything is allocated or launched.
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.

@@ -1,24 +1,24 @@
-"""Matrix multiplication: C = A @ B for matrices of any sizes and strides, summed in float32.
+"""Matrix multiplication: C = A @ B for matrices of any size and strides, accumulated in float32.
 
     c[m, n] = sum_k a[m, k] * b[k, n]
 
-Every program owns one tile of C. It walks along K in steps: in each it loads a tile of A and a tile
-of B, multiplies them and adds the product to an accumulator, which is stored once at the end.
+Every program owns one tile of C. In each step along K it loads a tile of A and a tile of B and adds
+their product to an accumulator, which is stored once at the end.
 
-Cost: 2 * M * N * K operations. A is read once for each column of tiles and B once for each row of
-tiles: (M * K * ceil(N / BLOCK_N) + K * N * ceil(M / BLOCK_M) + M * N) * itemsize bytes. A tile of
-128 x 256 in float16 has an intensity of 85 FLOP/B; a tile of one element would have 0.5 FLOP/B.
+Cost: 2 * M * N * K FLOP. A is loaded once per column of tiles and B once per row of tiles:
+(M * K * ceil(N / BLOCK_N) + K * N * ceil(M / BLOCK_M) + M * N) * itemsize bytes. A tile of
+128 x 256 in float16 has an arithmetic intensity of 85 FLOP/B; a tile of one element, 0.5 FLOP/B.
 
-Inputs: a of shape (M, K) and b of shape (K, N) in float16, bfloat16 or float32, with any strides:
-nothing is copied. Without rows or columns the result is empty; without a K it is zero.
-Result: a new contiguous tensor of shape (M, N) in that dtype, on that device.
+Inputs: a of shape (M, K) and b of shape (K, N) in float16, bfloat16 or float32, with any strides;
+nothing is copied. If M or N is 0 the result is empty; if K is 0 it is zero.
+Result: a new contiguous tensor of shape (M, N) with that dtype and device.
 
-Precision: products and sums are float32, rounded once at the store. Tensor cores would cut float32
-inputs to TF32, with 10 bits of mantissa, so those are multiplied in full precision instead.
+Precision: products and sums are float32, rounded once at the store. Tensor cores would round
+float32 inputs to TF32, with a 10-bit mantissa, so they are multiplied in full precision instead.
 
-Source: tiles, their grouped order and pointers that advance are those of the third tutorial in
-Triton's documentation; masks instead of wrapped indices, 64-bit offsets and float32 precision are
-what it takes to trust it with any matrix.
+Source: the third tutorial of Triton's documentation (tiles, grouped order, advancing pointers),
+with masks instead of wrapped indices, 64-bit offsets and full float32 precision, so that it is
+correct for every matrix.
 """
 
 from __future__ import annotations
@@ -32,47 +32,47 @@ import triton.language as tl
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # elements from one row, or column, to the next
     stride_bk, stride_bn,
     stride_cm, stride_cn,
-    BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
+    BLOCK_M: tl.constexpr,    # rows of a tile of C; all three are powers of two
     BLOCK_N: tl.constexpr,    # columns of a tile of C
     BLOCK_K: tl.constexpr,    # columns of A and rows of B per step, at least 16
-    GROUP_M: tl.constexpr,    # rows of tiles that are walked through together
+    GROUP_M: tl.constexpr,    # rows of tiles per group; programs go down the columns of a group
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
 
-    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    It loads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N.
     """
     pid = tl.program_id(axis=0)
     num_pid_m = tl.cdiv(M, BLOCK_M)
     num_pid_n = tl.cdiv(N, BLOCK_N)
     group_tiles = GROUP_M * num_pid_n
     first_pid_m = pid // group_tiles * GROUP_M
-    group_height = min(num_pid_m - first_pid_m, GROUP_M)  # the last group may be lower
+    group_height = min(num_pid_m - first_pid_m, GROUP_M)  # the last group may have fewer rows
     local = pid % group_tiles
     pid_m = first_pid_m + local % group_height
     pid_n = local // group_height
 
-    offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride passes 2**31
+    offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride may pass 2**31
     offs_n = pid_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 
-    # What a step does not change is computed before the loop: in it, pointers only advance.
+    # Everything that all steps share is computed before the loop; the loop only advances pointers.
     steps = tl.cdiv(K, BLOCK_K)
     offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
     a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
     in_m = offs_m < M
     b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
     in_n = offs_n < N
-    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31 too
+    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # may pass 2**31 in a transposed view
     b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
 
     for step in range(steps):
         in_k = offs_k < K - step * BLOCK_K
         a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)  # neutral for a sum
         b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+        acc = tl.dot(a, b, acc, input_precision="ieee")  # not TF32; no effect in 16 bits
         a_ptrs += a_step
         b_ptrs += b_step
 
@@ -82,11 +82,11 @@ def matmul_kernel(
 
 
 def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
+    """Returns a @ b for two matrices, as a new contiguous tensor of their dtype and device.
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is not a matrix, the inner sizes differ, or the devices do.
+        ValueError: an argument is not a matrix, or the inner sizes or the devices differ.
     """
     check_arguments(a, b)
     M, K = a.shape
@@ -94,11 +94,12 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
     if c.numel() == 0:
-        return c  # no row or no column: no program, no launch
+        return c  # no rows or no columns, nothing to launch
 
-    # A thread keeps its share of the tile in registers: 128 numbers of float32 with 128 x 256 and 8
-    # warps. Without tensor cores it needs room for a and b as well, so float32 gets smaller tiles.
-    # The largest pay where there are enough of them, 128 here, to keep a whole GPU busy.
+    # Each thread keeps its part of the accumulator in registers: 128 float32 numbers for a tile of
+    # 128 x 256 and 8 warps. Without tensor cores, a and b need registers as well, so the tiles of
+    # float32 are smaller. The largest tiles pay off once there are enough of them, 128 here, to
+    # keep all SMs busy.
     if a.dtype == torch.float32:
         block_m, block_n, block_k = 128, 64, 16
     elif M * N < 2_048 * 2_048:
@@ -115,11 +116,11 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def check_arguments(a: torch.Tensor, b: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Rejects unsupported arguments, before anything is allocated or launched.
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is not a matrix, the inner sizes differ, or the devices do.
+        ValueError: an argument is not a matrix, or the inner sizes or the devices differ.
     """
     supported = (torch.float16, torch.bfloat16, torch.float32)
     for name, tensor in (("a", a), ("b", b)):

@@ -1,24 +1,25 @@
-"""Two-dimensional convolution as one matrix product, whose left factor is never stored.
+"""Two-dimensional convolution as an implicit matrix product: the window matrix is never stored.
 
     out[n, o, y, x] = bias[o] + sum over c, i, j of
         x[n, c, y * stride_h - pad_h + i * dil_h, x * stride_w - pad_w + j * dil_w] * w[o, c, i, j]
 
-with 0 for what lies outside the image. Numbering the output pixels (n, y, x) as m, and the taps
-(c, i, j) as k, makes it out[m, o] = bias[o] + sum over k of A[m, k] * B[k, o]. Row m of A is the
-window of pixel m laid out flat ("im2col"), B is the weight. A holds most numbers of the image
-KH * KW times; here each tile of A is read from the image when it is needed.
+with 0 outside of the image. With the output pixels (n, y, x) numbered as m and the taps (c, i, j)
+as k, it becomes out[m, o] = bias[o] + sum over k of A[m, k] * B[k, o]. Row m of A is the flattened
+window of pixel m ("im2col"), and B is the weight. A contains most pixels KH * KW times; here each
+tile of A is loaded from the image when it is needed.
 
-Cost: 2 * M * K * OC operations, with M = N * OH * OW and K = C * KH * KW. Programs that share
-windows or weights load them again: K * M * ceil(OC / BLOCK_N) + K * OC * ceil(M / BLOCK_M)
-elements at most, and M * OC are stored. The least is every element of x, weight and out once.
+Cost: 2 * M * K * OC FLOP, with M = N * OH * OW and K = C * KH * KW. Programs that share windows or
+weights load them again: at most K * M * ceil(OC / BLOCK_N) + K * OC * ceil(M / BLOCK_M) elements
+are loaded, and M * OC are stored. The minimum is every element of x, weight and out once.
 
 Inputs: image, weight and bias of one dtype, float32, float16 or bfloat16, with any strides.
-Result: a new contiguous tensor (N, OC, OH, OW) of that dtype; the inputs stay as they are.
+Result: a new contiguous tensor (N, OC, OH, OW) of that dtype; the inputs are unchanged.
 
-Precision: products are summed in float32. "ieee" keeps the compiler from rounding float32 factors
-to TF32, which has 11 of their 24 bits. For 16-bit factors it changes nothing: their products fit.
+Precision: products are accumulated in float32. "ieee" keeps tl.dot from rounding float32 operands
+to TF32, which has 11 of their 24 bits. It has no effect on 16-bit operands: their products are
+exact.
 
-Source: the implicit matrix product is that of cuDNN (Chetlur and others, arXiv:1410.0759, 2014).
+Source: the implicit matrix product of cuDNN (Chetlur and others, arXiv:1410.0759, 2014).
 """
 
 from __future__ import annotations
@@ -43,23 +44,23 @@ def conv2d_kernel(
 ):
     """out[m, o] = bias[o] + sum_k A[m, k] * B[k, o]. One program owns BLOCK_M x BLOCK_N results.
 
-    Loads C * KH * KW * (BLOCK_M + BLOCK_N) elements at most: nothing outside image and weight.
+    Loads at most C * KH * KW * (BLOCK_M + BLOCK_N) elements.
     """
-    pid_m = tl.program_id(axis=0).to(tl.int64)  # numbers that meet a stride take 64 bits
+    pid_m = tl.program_id(axis=0).to(tl.int64)  # index * stride may pass 2**31
     pid_n = tl.program_id(axis=1).to(tl.int64)
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
 
-    img = offs_m // (OH * OW)  # N or more where the last tile runs out of pixels
+    img = offs_m // (OH * OW)  # N or more for pixels that do not exist
     oh = offs_m // OW % OH
     ow = offs_m % OW
-    top = oh * stride_h - pad_h  # negative where the window begins in the padding
+    top = oh * stride_h - pad_h  # negative if the window begins in the padding
     left = ow * stride_w - pad_w
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 
     for k_start in range(0, C * KH * KW, BLOCK_K):
         offs_k = k_start + tl.arange(0, BLOCK_K)
-        ic = (offs_k // (KH * KW)).to(tl.int64)  # C or more where the last step runs out of taps
+        ic = (offs_k // (KH * KW)).to(tl.int64)  # C or more for taps that do not exist
         kh = (offs_k // KW % KH).to(tl.int64)
         kw = (offs_k % KW).to(tl.int64)
 
@@ -68,13 +69,13 @@ def conv2d_kernel(
         in_image = (ih >= 0) & (ih < H) & (iw >= 0) & (iw < W)
         x_mask = in_image & (img[:, None] < N) & (ic[None, :] < C)
         x_ptrs = x_ptr + img[:, None] * sx_n + ic[None, :] * sx_c + ih * sx_h + iw * sx_w
-        x = tl.load(x_ptrs, mask=x_mask, other=0.0)  # 0: what padding holds, and neutral in a sum
+        x = tl.load(x_ptrs, mask=x_mask, other=0.0)  # 0 is the padding, and neutral in a sum
 
         w_ptrs = w_ptr + offs_n[None, :] * sw_o + (ic * sw_c + kh * sw_h + kw * sw_w)[:, None]
         w_mask = (offs_n[None, :] < OC) & (ic[:, None] < C)
         w = tl.load(w_ptrs, mask=w_mask, other=0.0)
 
-        acc = tl.dot(x, w, acc, input_precision="ieee")  # by default float32 runs in TF32
+        acc = tl.dot(x, w, acc, input_precision="ieee")  # the default for float32 is TF32
 
     if HAS_BIAS:
         bias = tl.load(bias_ptr + offs_n, mask=offs_n < OC, other=0.0)
@@ -93,19 +94,19 @@ def conv2d(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None,
     stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1,
 ) -> torch.Tensor:
-    """The convolution of torch.nn.functional.conv2d with one group, as a new contiguous tensor.
+    """Returns torch.nn.functional.conv2d with groups=1, as a new contiguous tensor.
 
     Args:
         x: images, (N, C, H, W).
         weight: one filter for each output channel, (OC, C, KH, KW).
         bias: one number for each output channel, (OC,).
-        stride: distance between windows in pixels; one number, or one for height and for width.
+        stride: distance between windows in pixels; one number, or (height, width).
         padding: rows and columns of zeros around each image.
         dilation: distance between the taps of a window in pixels.
 
     Raises:
         TypeError: an argument has the wrong type, or the dtypes are unsupported or differ.
-        ValueError: ranks, sizes or devices do not fit, or a window is larger than the image.
+        ValueError: ranks, sizes or devices do not match, or a window is larger than the image.
     """
     check_tensors(x, weight, bias)
     stride_h, stride_w = pair("stride", stride, least=1)
@@ -118,16 +119,16 @@ def conv2d(
     if oh < 1 or ow < 1:
         raise ValueError(f"weight: expected a window that fits into the padded image, got one of "
                          f"{(kh, kw)} for {(h, w)}, which leaves OH = {oh}, OW = {ow}")
-    bias = None if bias is None else bias.contiguous()  # the kernel takes no stride for it
+    bias = None if bias is None else bias.contiguous()  # the kernel takes no stride of the bias
 
-    out = x.new_empty((n, oc, oh, ow))  # without gaps, whatever the strides of x
+    out = x.new_empty((n, oc, oh, ow))  # contiguous, whatever the strides of x
     if out.numel() == 0:
-        return out  # no image: no program, no launch
+        return out  # no images, nothing to launch
 
     # H200, 32 images of 64 x 56 x 56 to 64 channels, 3 x 3, float16, in ms by pixels x channels:
-    # 1.46 at 16 x 16, 0.62 at 32 x 32, 0.54 at 64 x 32, 0.30 at 64 x 64. With 32 taps a step 0.31
-    # there, and 0.33 at 128 x 64, which spills. In float32 32 taps would be faster, 0.73 instead of
-    # 0.88, but take twice the code: that product is written out in single operations.
+    # 1.46 at 16 x 16, 0.62 at 32 x 32, 0.54 at 64 x 32, 0.30 at 64 x 64. With 32 taps per step 0.31
+    # there, and 0.33 at 128 x 64, which spills. In float32, 32 taps are faster, 0.73 instead of
+    # 0.88, but double the code size, because that product is unrolled into single FMAs.
     block_m, block_n, block_k = 64, 64, 16
     grid = (triton.cdiv(n * oh * ow, block_m), triton.cdiv(oc, block_n))
     conv2d_kernel[grid](
@@ -141,19 +142,19 @@ def conv2d(
 
 
 def window_positions(size: int, taps: int, stride: int, pad: int, dil: int) -> int:
-    """At how many places a window lies within ``size`` pixels and ``pad`` more at both ends.
+    """Returns the number of positions of a window in ``size`` pixels with ``pad`` at both ends.
 
-    Below 1 where the window is larger than that.
+    Below 1 if the window is larger than that.
     """
     return (size + 2 * pad - dil * (taps - 1) - 1) // stride + 1
 
 
 def pair(name: str, value: Pair, least: int) -> tuple[int, int]:
-    """One number for the height and one for the width, each at least ``least``.
+    """Returns the values for height and width, each at least ``least``.
 
     Raises:
         TypeError: value is neither a whole number nor a tuple or list of them.
-        ValueError: there are not two of them, or one is below ``least``.
+        ValueError: there are not two values, or one is below ``least``.
     """
     both = value if isinstance(value, (tuple, list)) else (value, value)
     if any(not isinstance(number, int) or isinstance(number, bool) for number in both):
@@ -166,11 +167,11 @@ def pair(name: str, value: Pair, least: int) -> tuple[int, int]:
 
 
 def check_tensors(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-    """Refuse tensors that the contract does not cover, before anything is allocated or launched.
+    """Rejects unsupported tensors, before anything is allocated or launched.
 
     Raises:
         TypeError: one is not a tensor, or the dtypes are unsupported or differ.
-        ValueError: ranks, channels, the size of the bias or the devices do not fit.
+        ValueError: ranks, channels, the size of the bias or the devices do not match.
     """
     tensors = {"x": x, "weight": weight} if bias is None else {
         "x": x, "weight": weight, "bias": bias}

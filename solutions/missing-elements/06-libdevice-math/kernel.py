@@ -1,23 +1,24 @@
-"""Three element-wise functions that the language lacks, from CUDA's library of math functions.
+"""Three elementwise functions that triton.language lacks, from CUDA's libdevice.
 
     asin(x)        the angle whose sine is x, NaN outside [-1, 1]
     gelu_tanh(x)   x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))), GELU as GPT-2 computes it
-    powi(x, p)     x**p, also for negative x where p is whole
+    powi(x, p)     x**p, for negative x too if p is an integer
 
 Every program computes one tile of BLOCK_SIZE contiguous elements.
 
-Cost: x is read once and the result is written once: 2 * n * itemsize bytes. A library function is
-code that the compiler puts in place of the call: per element about 40 instructions of PTX for asin
-and GELU in float32, and 110 for pow. An H100 has time for 80 while 8 bytes move (3,350 GB/s, 132
-SMs, 128 FP32 units each, 1.98 GHz): the first two wait for memory, pow for arithmetic.
+Cost: x is loaded once and the result is stored once: 2 * n * itemsize bytes. A library function is
+inlined: about 40 PTX instructions per element for asin and GELU in float32, and 110 for pow. An
+H100 can execute 80 while 8 bytes move (3,350 GB/s, 132 SMs, 128 FP32 units per SM, 1.98 GHz): the
+first two are limited by memory bandwidth, pow by arithmetic.
 
 Inputs: a tensor of any shape and layout; asin takes float32 and float64, gelu_tanh float32 and
 float16, powi float32 and a number.
-Result: a new contiguous tensor of that shape, dtype and device; the input stays as it is.
+Result: a new contiguous tensor of that shape, dtype and device; the input is unchanged.
 
-Precision: libdevice has each function for float and for double and picks one by the type of the
-argument. There is none for float16, so GELU widens first. pow is exact to a few units in the last
-place, which exp(p * log(x)) is not: the error of the exponent is multiplied by its size.
+Precision: libdevice has each function for float and for double, and Triton selects one by the dtype
+of the argument. There is none for float16, so GELU converts to float32 first. pow is accurate to a
+few units in the last place, which exp(p * log(x)) is not: the relative error of the result is the
+absolute error of the exponent.
 
 Source: D. Hendrycks, K. Gimpel, Gaussian Error Linear Units, arXiv:1606.08415, for both forms of
 GELU. The functions are listed in NVIDIA's libdevice User's Guide.
@@ -30,7 +31,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-# 1024: a thread moves 16 bytes per instruction, even with 2-byte elements (seen in the PTX).
+# 1024: a thread moves 16 bytes per instruction, even with 2-byte elements (checked in the PTX).
 BLOCK_SIZE = 1024
 
 
@@ -44,13 +45,13 @@ def asin_kernel(
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per element.
     """
-    pid = tl.program_id(axis=0).to(tl.int64)  # the next product may pass 2**31
+    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may pass 2**31
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    mask = offs < n_elements  # the last tile may be wider than what is left
+    mask = offs < n_elements  # the last tile may be partial
 
     x = tl.load(x_ptr + offs, mask=mask)
 
-    y = libdevice.asin(x)  # by the type of x: __nv_asinf for float32, __nv_asin for float64
+    y = libdevice.asin(x)  # __nv_asinf for float32, __nv_asin for float64
 
     tl.store(out_ptr + offs, y, mask=mask)
 
@@ -70,10 +71,10 @@ def gelu_tanh_kernel(
     mask = offs < n_elements
 
     x = tl.load(x_ptr + offs, mask=mask)
-    x = x.to(tl.float32)  # libdevice knows float and double, and the cube of 41 passes float16
+    x = x.to(tl.float32)  # libdevice has no float16, and 41**3 overflows it
 
-    inner = 0.7978845608028654 * (x + 0.044715 * x * x * x)  # sqrt(2/pi); a block has no **
-    t = libdevice.tanh(inner)  # nothing in tl computes it
+    inner = 0.7978845608028654 * (x + 0.044715 * x * x * x)  # sqrt(2/pi); blocks have no **
+    t = libdevice.tanh(inner)  # tl has no tanh
     y = 0.5 * x * (1.0 + t)
 
     tl.store(out_ptr + offs, y.to(out_ptr.dtype.element_ty), mask=mask)
@@ -96,13 +97,13 @@ def powi_kernel(
 
     x = tl.load(x_ptr + offs, mask=mask)
 
-    y = libdevice.pow(x, p)  # one number for all elements, in the type of x as it has to be
+    y = libdevice.pow(x, p)  # p has the dtype of x, as pow requires
 
     tl.store(out_ptr + offs, y, mask=mask)
 
 
 def asin(x: torch.Tensor) -> torch.Tensor:
-    """The arc sine of each element in radians, NaN outside [-1, 1].
+    """Returns the arc sine of each element in radians, NaN outside [-1, 1].
 
     Raises:
         TypeError: x is not a tensor, or neither float32 nor float64.
@@ -112,7 +113,7 @@ def asin(x: torch.Tensor) -> torch.Tensor:
 
 
 def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
-    """GELU of each element in its tanh form, as ``torch.nn.GELU(approximate="tanh")``.
+    """Returns GELU in its tanh form, as ``torch.nn.GELU(approximate="tanh")``.
 
     Raises:
         TypeError: x is not a tensor, or neither float32 nor float16.
@@ -122,10 +123,10 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
 
 
 def powi(x: torch.Tensor, p: float) -> torch.Tensor:
-    """Each element to the power p, as ``torch.pow``: NaN for negative ones unless p is whole.
+    """Returns x to the power p, as ``torch.pow``: NaN for negative x unless p is an integer.
 
     Raises:
-        TypeError: x is not a tensor, or not float32; p is no number.
+        TypeError: x is not a tensor, or not float32; p is not a number.
     """
     check_argument(x, torch.float32)
     if not isinstance(p, (int, float)):
@@ -134,12 +135,12 @@ def powi(x: torch.Tensor, p: float) -> torch.Tensor:
 
 
 def apply(kernel: triton.JITFunction, x: torch.Tensor, *numbers: float) -> torch.Tensor:
-    """Launch an element-wise kernel on x and a new contiguous tensor of its shape and dtype."""
-    x = x.contiguous()  # the kernels know nothing of strides
+    """Launches an elementwise kernel on x and a new contiguous tensor of its shape and dtype."""
+    x = x.contiguous()  # the kernels take no strides
     out = torch.empty_like(x)
     n_elements = out.numel()
     if n_elements == 0:
-        return out  # nothing to compute: no program, no launch
+        return out  # nothing to launch
 
     grid = (triton.cdiv(n_elements, BLOCK_SIZE),)
     kernel[grid](x, out, n_elements, *numbers, BLOCK_SIZE=BLOCK_SIZE)
@@ -147,7 +148,7 @@ def apply(kernel: triton.JITFunction, x: torch.Tensor, *numbers: float) -> torch
 
 
 def check_argument(x: torch.Tensor, *supported: torch.dtype) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Rejects unsupported arguments, before anything is allocated or launched.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not supported.

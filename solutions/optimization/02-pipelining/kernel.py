@@ -1,20 +1,20 @@
-"""Loads that run ahead of the arithmetic: a matrix product, row sums, and how deep a pipeline fits.
+"""Software pipelines: a matrix product, row sums, and the depth that fits in shared memory.
 
     matmul_pipelined(a, b)[m, n] = sum_k a[m, k] * b[k, n]        in tiles of 128 x 128 x 32
     row_sum(x)[r]                = sum_c x[r, c]                   in float32
 
-A round of a loop needs its tiles before it can compute. A pipeline of s stages asks for the tiles
-of s rounds before the first one is used: shared memory holds them, and while one round computes,
-the copies of the next are in flight. The compiler builds it; what it takes is a loop whose loads it
-can copy without the threads, and a number of stages where the compiler looks for one:
+An iteration of a loop needs its tiles before it can compute. A pipeline of s stages starts the
+loads of s iterations before the first tile is used: shared memory holds the tiles, and while one
+iteration computes, the copies of the next are in flight. The compiler builds the pipeline. It needs
+loads that can be asynchronous copies, and the number of stages in the right place:
 
 - for loads that feed ``tl.dot``, the launch option ``num_stages``, beside ``num_warps``;
 - for any other loop, ``tl.range(..., num_stages=)``.
 
-Cost of the product: 2 * M * N * K operations; a and b are read once for each column and each row of
-tiles. Of the sums: R * C * itemsize + 4 * R bytes, and 8 bytes for each part of a long row.
+Cost of the product: 2 * M * N * K FLOP; a is loaded once per column of tiles and b once per row of
+tiles. Of the sums: R * C * itemsize + 4 * R bytes, and 8 bytes per part of a long row.
 
-Inputs: float16, bfloat16 or float32 with any strides, read where they are.
+Inputs: float16, bfloat16 or float32 with any strides, read without a copy.
 Precision: products and sums are float32; no TF32. The number of stages changes no bit of a result.
 
 Source: the rotating buffers are those of software pipelining, M. Lam, "Software Pipelining: An
@@ -29,21 +29,20 @@ import triton
 import triton.language as tl
 
 BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 32  # of the tiles of the product
-BLOCK_SIZE = 1024  # columns of a row that one round adds
-# Programs of a sum, where rows are long: eight for each SM of an H200. Two of them
-# reach 82 % of the speed of a copy there, and 56 % in float16, which has half the bytes in flight;
-# eight reach 93 % and 82 %.
+BLOCK_SIZE = 1024  # columns of a row per iteration
+# Programs of a sum of long rows: eight per SM of an H200. Two per SM reach 82 % of the speed of a
+# copy there, and 56 % in float16, which has half the bytes in flight; eight reach 93 % and 82 %.
 PROGRAMS = 1056
-LEAST_ROUNDS = 16  # of a program of a sum: filling a pipeline has to pay
+LEAST_ITERATIONS = 16  # per program of a sum; fewer would not pay for filling a pipeline
 MAX_STAGES = 5
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 
 PREDICT = {
     "stage_bytes": (128 * 32 + 32 * 128) * 2,
-    "unused_ratio": 1.0,  # the compiler never saw the number
+    "unused_ratio": 1.0,  # the compiler does not read the parameter
     "matmul_bytes": 5 * 16_384,
-    "row_sum_bytes": 3 * 1024 * 4,  # the round that computes needs no buffer of its own
+    "row_sum_bytes": 3 * 1024 * 4,  # the iteration that computes needs no buffer
     "reductions": 65_536 // 1024,
     "most_stages": 232_448 // ((128 + 256) * 64 * 2),
 }
@@ -53,17 +52,17 @@ PREDICT = {
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # in elements: from row to row, from column to column
     stride_bk, stride_bn,
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
     BLOCK_N: tl.constexpr,    # columns of a tile of C
-    BLOCK_K: tl.constexpr,    # columns of A and rows of B per round, at least 16
-    GROUP_M: tl.constexpr,    # rows of tiles that are walked through together
+    BLOCK_K: tl.constexpr,    # columns of A and rows of B per iteration, at least 16
+    GROUP_M: tl.constexpr,    # rows of tiles per group of the program order
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
 
-    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    It loads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N.
     """
     pid = tl.program_id(axis=0)
     num_pid_m = tl.cdiv(M, BLOCK_M)
@@ -82,17 +81,17 @@ def matmul_kernel(
     in_n = offs_n < N
     a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
     b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
-    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31 too
+    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # can exceed 2**31 in a transposed view
     b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 
     for step in range(tl.cdiv(K, BLOCK_K)):
-        # A comparison masks 16 bytes as a whole wherever K is a multiple of 16, and `other`
-        # is what the copy itself fills in: both loads can be copied without the threads.
+        # If K is a multiple of 16, this comparison is uniform over 16 bytes, and the copy itself
+        # can fill in zeros: both loads become asynchronous copies.
         in_k = offs_k < K - step * BLOCK_K
         a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
         b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no effect in 16 bits
         a_ptrs += a_step
         b_ptrs += b_step
 
@@ -104,11 +103,11 @@ def matmul_kernel(
 def matmul_pipelined(
     a: torch.Tensor, b: torch.Tensor, *, num_stages: int = 3
 ) -> torch.Tensor:
-    """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
+    """Returns a @ b for two matrices, as a new contiguous tensor of their dtype and device.
 
     Args:
-        num_stages: rounds whose tiles are in flight or in use, 1 to ``MAX_STAGES``. It changes how
-            much shared memory a program takes, and no bit of the result.
+        num_stages: iterations whose tiles are in flight or in use, 1 to ``MAX_STAGES``. It changes
+            the shared memory of a program and no bit of the result.
 
     Raises:
         TypeError: an argument is not a tensor, the dtypes are unsupported or differ, or
@@ -127,8 +126,8 @@ def matmul_pipelined(
         return c
 
     grid = (triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)
-    # num_stages is an option of the launch, like num_warps: no parameter of the kernel. Without
-    # tensor cores a thread needs registers for a and b as well, so float32 gets more of them.
+    # num_stages is an option of the launch, like num_warps, and not a parameter of the kernel.
+    # float32 uses no tensor cores, so threads need registers for a and b too: hence 8 warps.
     matmul_kernel[grid](
         a, b, c, M, N, K,
         a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
@@ -140,12 +139,12 @@ def matmul_pipelined(
 
 @triton.jit
 def row_sum_kernel(
-    x_ptr, out_ptr,            # [n_rows, n_cols] with any strides; [n_rows, n_parts] without gaps
+    x_ptr, out_ptr,            # [n_rows, n_cols] with any strides; [n_rows, n_parts] contiguous
     stride_xm, stride_xn,
     n_cols,
-    part,                      # columns of one program; whole rounds, and 16 bytes stay together
+    part,                      # columns of one program, a multiple of BLOCK_SIZE
     n_parts,
-    BLOCK_SIZE: tl.constexpr,  # columns of one round, a power of two
+    BLOCK_SIZE: tl.constexpr,  # columns per iteration, a power of two
     NUM_STAGES: tl.constexpr,
 ):
     """out[r, p] = sum of x[r, p * part : (p + 1) * part]. One program owns one part of one row."""
@@ -156,9 +155,9 @@ def row_sum_kernel(
     offs = tl.arange(0, BLOCK_SIZE)
     sums = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
 
-    # No tl.dot waits for these loads, so the launch option means nothing to them: the loop says
-    # itself how far they run ahead. Each element has a sum of its own. A reduction in
-    # every round would let all threads wait for each other where they need nothing of each other.
+    # No tl.dot uses these loads, so the launch option does not affect them: the loop itself takes
+    # the number of stages. Each element has its own partial sum, because a reduction in every
+    # iteration would synchronize all threads.
     for start in tl.range(first, last, BLOCK_SIZE, num_stages=NUM_STAGES):
         cols = start + offs
         x = tl.load(x_ptr + row * stride_xm + cols.to(tl.int64) * stride_xn,
@@ -169,10 +168,10 @@ def row_sum_kernel(
 
 
 def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
-    """The sum of every row of a matrix, as a new vector in float32.
+    """Returns the sum of every row of a matrix, as a new float32 vector.
 
-    A few long rows are cut into parts, so that there are programs for all SMs; a second
-    launch of the same kernel adds the parts. Rows without columns add up to zero.
+    Few long rows are split into parts, so that all SMs have programs; a second launch of the same
+    kernel adds the parts. The sum of a row without columns is zero.
 
     Args:
         num_stages: stages of the loop over a row, 1 to ``MAX_STAGES``.
@@ -187,7 +186,7 @@ def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
     if n_rows == 0:
         return torch.empty(0, dtype=torch.float32, device=x.device)
 
-    most = max(1, min(PROGRAMS // n_rows, n_cols // (LEAST_ROUNDS * BLOCK_SIZE)))
+    most = max(1, min(PROGRAMS // n_rows, n_cols // (LEAST_ITERATIONS * BLOCK_SIZE)))
     part = triton.cdiv(max(1, n_cols), most * BLOCK_SIZE) * BLOCK_SIZE
     parts = triton.cdiv(max(1, n_cols), part)
 
@@ -198,7 +197,7 @@ def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
 
 
 def launch_row_sum(x: torch.Tensor, parts: int, part: int, num_stages: int) -> torch.Tensor:
-    """The sums of ``parts`` parts of each row of x, (R, parts), in one launch."""
+    """Returns the sums of ``parts`` parts of each row of x, (R, parts), in one launch."""
     out = torch.empty((x.shape[0], parts), dtype=torch.float32, device=x.device)
     row_sum_kernel[(x.shape[0], parts)](
         x, out, x.stride(0), x.stride(1), x.shape[1], part, parts,
@@ -210,15 +209,16 @@ def launch_row_sum(x: torch.Tensor, parts: int, part: int, num_stages: int) -> t
 def pick_num_stages(
     tile_bytes: int, smem_limit: int, k_iters: int, *, max_stages: int = MAX_STAGES
 ) -> int:
-    """The most stages, up to ``max_stages``, that fit shared memory and have a round to load for.
+    """Returns the most stages that fit in shared memory and that the loop can use.
 
     Args:
-        tile_bytes: bytes that one round loads: a tile of A and a tile of B.
-        smem_limit: bytes of shared memory that a program may have.
-        k_iters: rounds of the loop.
+        tile_bytes: bytes that one iteration loads: a tile of A and a tile of B.
+        smem_limit: bytes of shared memory available to a program.
+        k_iters: iterations of the loop.
+        max_stages: upper limit of the result.
 
     Raises:
-        ValueError: an argument is below 1, or the tiles of a single round do not fit.
+        ValueError: an argument is below 1, or the tiles of a single iteration do not fit.
     """
     for name, value in (("tile_bytes", tile_bytes), ("smem_limit", smem_limit),
                         ("k_iters", k_iters), ("max_stages", max_stages)):
@@ -226,12 +226,12 @@ def pick_num_stages(
             raise ValueError(f"{name}: expected at least 1, got {value}")
     if tile_bytes > smem_limit:
         raise ValueError(f"tile_bytes: expected at most smem_limit = {smem_limit}, got "
-                         f"{tile_bytes}: the tiles of one round do not fit")
+                         f"{tile_bytes}: the tiles of one iteration do not fit")
     return min(max_stages, k_iters, smem_limit // tile_bytes)
 
 
 def check_matrix(name: str, tensor: torch.Tensor) -> None:
-    """Refuse what is not a matrix of a supported dtype.
+    """Refuses arguments that are not a matrix of a supported dtype.
 
     Raises:
         TypeError: it is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -248,7 +248,7 @@ def check_matrix(name: str, tensor: torch.Tensor) -> None:
 
 
 def check_pair(a: torch.Tensor, b: torch.Tensor) -> None:
-    """Refuse two matrices that cannot be multiplied.
+    """Refuses two matrices that cannot be multiplied.
 
     Raises:
         TypeError: their dtypes differ.
@@ -264,7 +264,7 @@ def check_pair(a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 def check_stages(num_stages: int) -> None:
-    """Refuse a number of stages that no pipeline of this file has.
+    """Refuses a number of stages out of range.
 
     Raises:
         TypeError: it is not an int.

@@ -1,26 +1,25 @@
-"""Gram matrices, statistics of columns and a planner of tiles: what to keep on the chip.
+"""Gram matrices, column statistics and a tile planner that reuse data on the chip.
 
     out[i, j] = sum_k x[i, k] * x[j, k]
     mean[c] = sum_r x[r, c] / R,   var[c] = sum_r (x[r, c] - mean[c])**2 / R
 
-A Gram matrix is its own mirror image, so only the tiles on its diagonal and below it are computed.
-Each of them reads two blocks of rows through shared memory, a block on the diagonal reads one and
-uses it twice, and each tile above the diagonal is stored as the transposed one below it.
+A Gram matrix is symmetric, so only the tiles on and below its diagonal are computed. Each loads two
+blocks of rows through shared memory; a tile on the diagonal loads one and uses it twice. Each tile
+above the diagonal is stored as the transpose of the one below it.
 
-Statistics walk down the rows once. Each element of a block of BLOCK_R x BLOCK_C keeps a mean and a
-sum of squared distances of its own in registers; a tree that merges two such statistics makes one
-of each column at the end.
+The statistics read the rows once. Each element of a BLOCK_R x BLOCK_C block keeps its own mean and
+sum of squared distances in registers, and a tree reduction merges them per column at the end.
 
-Cost: M * M * (K + 1) operations for the Gram matrix, half of what a product takes. Its tiles read
-M * M * K / BLOCK elements and store M * M. Statistics read R * C elements and store 2 * C floats.
+Cost: about M * M * K FLOP for the Gram matrix, half of a full product. Its tiles load M * M * K /
+BLOCK_M elements and store M * M. The statistics load R * C elements and store 2 * C floats.
 
-Inputs: float16, bfloat16 or float32, any strides; statistics ask for a row at least.
-Result: a new contiguous matrix of x's dtype; two new vectors of float32.
+Inputs: float16, bfloat16 or float32, any strides; the statistics need at least one row.
+Result: a new contiguous matrix of x's dtype; two new float32 vectors.
 
-Precision: products and sums are float32, in full precision where x is. Distances from the mean are
-squared, never the values themselves, so nothing cancels where a mean is large.
+Precision: products and sums are float32, without TF32. Distances from the mean are squared, never
+the values themselves, so a large mean causes no cancellation.
 
-Source: merging in pairs is in T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the
+Source: pairwise merging is in T. F. Chan, G. H. Golub, R. J. LeVeque, "Algorithms for Computing the
 Sample Variance", 1983; adding one value at a time is B. P. Welford's method of 1962.
 """
 
@@ -39,7 +38,7 @@ PREDICT = {
     "gram_16_bytes": (2 * 256 * 256 * 16 + 256 * 256) * 2,
     "gram_128_bytes": (2 * 256 * 256 * 2 + 256 * 256) * 2,
     "buffers": 3 * (128 + 128) * 64 * 2,
-    "shared_elementwise": 0,  # no thread needs what another one holds
+    "shared_elementwise": 0,  # no thread needs a value of another one
     "column_share": 0.125,  # 4 bytes of each 32
     "merges": 31,  # each makes one of two
     "levels": 5,
@@ -48,18 +47,18 @@ PREDICT = {
 
 @triton.jit
 def gram_kernel(
-    x_ptr, out_ptr,          # [M, K] with any strides; [M, M] without gaps
+    x_ptr, out_ptr,          # [M, K] with any strides; [M, M] contiguous
     M, K,
     stride_xm, stride_xk,    # elements
     BLOCK_M: tl.constexpr,   # rows and columns of a tile of out
     BLOCK_K: tl.constexpr,   # columns of x per step, at least 16
 ):
-    """out[i, j] = sum_k x[i, k] * x[j, k]. One program owns one tile, and its mirror image.
+    """out[i, j] = sum_k x[i, k] * x[j, k]. One program owns one tile and its mirror image.
 
-    It reads 2 * BLOCK_M * K elements, half of them on the diagonal.
+    It loads 2 * BLOCK_M * K elements, half as many on the diagonal.
     """
-    # Tiles are counted row by row of the lower half: row r begins with tile r * (r + 1) / 2. The
-    # root finds the row; it may be one off where float32 rounds it.
+    # Tiles of the lower half are numbered row by row: row r starts with tile r * (r + 1) / 2. The
+    # root gives the row, and float32 may round it to a neighbor.
     pid = tl.program_id(axis=0)
     row = ((tl.sqrt(8.0 * pid + 1.0) - 1.0) * 0.5).to(tl.int32)
     row -= (row * (row + 1) // 2 > pid).to(tl.int32)
@@ -76,7 +75,7 @@ def gram_kernel(
     k_step = tl.cast(BLOCK_K, tl.int64) * stride_xk
     acc = tl.zeros((BLOCK_M, BLOCK_M), dtype=tl.float32)
 
-    # Two loops instead of a condition in one: the compiler pipelines loads that no branch guards.
+    # Two loops instead of a branch in one: the compiler pipelines only unconditional loads.
     if row == col:
         for step in range(tl.cdiv(K, BLOCK_K)):
             in_k = offs_k < K - step * BLOCK_K
@@ -95,13 +94,13 @@ def gram_kernel(
     tile = acc.to(out_ptr.dtype.element_ty)
     mask = in_i[:, None] & in_j[None, :]
     tl.store(out_ptr + offs_i[:, None] * M + offs_j[None, :], tile, mask=mask)
-    if row != col:  # the mirror image: its rows are the columns of this tile
+    if row != col:  # the mirror image: rows and columns of this tile exchanged
         mirror = out_ptr + offs_j[:, None] * M + offs_i[None, :]
         tl.store(mirror, tl.trans(tile), mask=in_j[:, None] & in_i[None, :])
 
 
 def gram(x: torch.Tensor) -> torch.Tensor:
-    """x @ x.T as a new contiguous matrix of x's dtype and device.
+    """Returns x @ x.T as a new contiguous matrix of x's dtype and device.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -113,9 +112,9 @@ def gram(x: torch.Tensor) -> torch.Tensor:
     if m == 0:
         return out
 
-    # Three buffers of two blocks of 128 x 64 in 16 bits take 96 KiB of shared memory, which every
-    # GPU since 2020 has; tiles of 128 x 128 read each element M / 128 times or less. Float32 is
-    # multiplied without tensor cores and keeps its blocks in registers: smaller tiles.
+    # Three stages of two 128 x 64 blocks in 16 bits take 96 KiB of shared memory, which every GPU
+    # since 2020 has; tiles of 128 x 128 load each element at most M / 128 times. float32 without
+    # TF32 uses no tensor cores and keeps its blocks in registers, hence smaller tiles.
     if x.dtype == torch.float32:
         block_m, block_k, warps = 64, 16, 8
     else:
@@ -130,9 +129,9 @@ def gram(x: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def merge(mean_a, m2_a, n_a, mean_b, m2_b, n_b):
-    """Mean, sum of squared distances and count of two sets of values together, from those of each.
+    """Merges mean, sum of squared distances and count of two sets of values.
 
-    A set without values changes nothing, and two of them make another one.
+    An empty set is neutral, and two empty sets merge to an empty one.
     """
     n = n_a + n_b
     share = n_b / tl.maximum(n, 1.0)  # 0 / 0 would be NaN
@@ -147,11 +146,11 @@ def column_stats_kernel(
     R, C,
     stride_xr, stride_xc,    # elements
     BLOCK_R: tl.constexpr,   # rows per step
-    BLOCK_C: tl.constexpr,   # columns of a program
+    BLOCK_C: tl.constexpr,   # columns per program
 ):
-    """Mean and variance of columns. One program owns BLOCK_C columns and walks down their rows.
+    """Mean and variance of columns. One program owns BLOCK_C columns and reads their rows once.
 
-    Reads R * C elements and stores 2 * C floats, each once.
+    Loads R * C elements and stores 2 * C floats.
     """
     cols = tl.program_id(axis=0) * BLOCK_C + tl.arange(0, BLOCK_C)
     rows = tl.arange(0, BLOCK_R)
@@ -160,16 +159,16 @@ def column_stats_kernel(
               + cols.to(tl.int64)[None, :] * stride_xc)
     step_rows = tl.cast(BLOCK_R, tl.int64) * stride_xr
 
-    # No element of the block has seen a value yet.
+    # Every element of the block starts with no value.
     mean = tl.zeros((BLOCK_R, BLOCK_C), dtype=tl.float32)
     m2 = tl.zeros((BLOCK_R, BLOCK_C), dtype=tl.float32)
     count = tl.zeros((BLOCK_R,), dtype=tl.float32)
 
-    # No product is in this loop, so it has to be told how many steps to have in flight.
+    # No `tl.dot` is in this loop, so only `tl.range` can ask for a pipeline.
     for step in tl.range(0, tl.cdiv(R, BLOCK_R), num_stages=3):
         in_r = rows < R - step * BLOCK_R
         x = tl.load(x_ptrs, mask=in_r[:, None] & in_c[None, :], other=0.0).to(tl.float32)
-        delta = tl.where(in_r[:, None], x - mean, 0.0)  # a padding row changes nothing
+        delta = tl.where(in_r[:, None], x - mean, 0.0)  # 0 in padding rows: they change nothing
         mean += delta * (1.0 / (step + 1))
         m2 += delta * (x - mean)
         count += in_r.to(tl.float32)
@@ -183,7 +182,7 @@ def column_stats_kernel(
 
 
 def column_stats(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and biased variance of every column of x (R, C), as two new float32 vectors (C,).
+    """Returns mean and biased variance of every column of x (R, C), as two float32 vectors (C,).
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -198,9 +197,9 @@ def column_stats(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     if n_cols == 0:
         return mean, var
 
-    # 32 columns are 4 whole sectors of float32, 2 of float16. Narrow blocks are many programs:
-    # of 8,192 columns, 128 x 32 reaches 84 % of the speed of a copy on an H200, and 32 x 128, whose
-    # 64 programs leave half of the SMs without work, 49 %.
+    # 32 columns are 4 whole sectors of float32, 2 of float16. Narrow blocks make many programs: for
+    # 8,192 columns on an H200, 128 x 32 reaches 84 % of the speed of a copy, and 32 x 128 reaches
+    # 49 %, because its 64 programs leave half of the SMs idle.
     block_r, block_c = 128, 32
     column_stats_kernel[(triton.cdiv(n_cols, block_c),)](
         x, mean, var, n_rows, n_cols, x.stride(0), x.stride(1),
@@ -211,10 +210,10 @@ def column_stats(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 @dataclass(frozen=True)
 class TilePlan:
-    """Tiles of a product of (m, k) and (k, n): their sides, and what they cost.
+    """Tiles of a product of (m, k) and (k, n): their sides and their cost.
 
-    ``smem_bytes`` is the shared memory of a program, ``traffic_bytes`` what all programs load and
-    store.
+    ``smem_bytes`` is the shared memory of a program; ``traffic_bytes`` is the sum of all loads and
+    stores.
     """
 
     block_m: int
@@ -226,17 +225,17 @@ class TilePlan:
 
 def plan_tiles(m: int, n: int, k: int, itemsize: int, smem_bytes: int,
                *, num_stages: int = 3) -> TilePlan:
-    """The tiles that move the fewest bytes among those whose buffers fit ``smem_bytes``.
+    """Returns the tiles with the least traffic among those whose buffers fit in ``smem_bytes``.
 
-    block_m and block_n are powers of two from 16 to 256 with at most 32,768 elements together,
-    block_k one from 16 to 128. Each stage holds a tile of either matrix. Of plans that move as few
-    bytes, the one with the larger block_k is taken, then the smaller tile, then the larger block_n.
+    block_m and block_n are powers of two from 16 to 256, and their product is at most 32,768;
+    block_k is a power of two from 16 to 128. Each stage holds one tile of each matrix. Among plans
+    with equal traffic, the larger block_k wins, then the smaller tile, then the larger block_n.
 
     Args:
         m, n, k: sizes of the product, at least 1.
-        itemsize: bytes of an element.
-        smem_bytes: shared memory that a program may use.
-        num_stages: steps that are held at the same time.
+        itemsize: bytes per element.
+        smem_bytes: shared memory available to a program.
+        num_stages: steps whose tiles are in shared memory at the same time.
 
     Raises:
         ValueError: no tile fits.
@@ -247,7 +246,7 @@ def plan_tiles(m: int, n: int, k: int, itemsize: int, smem_bytes: int,
             for block_k in (16, 32, 64, 128):
                 needed = num_stages * (block_m + block_n) * block_k * itemsize
                 if block_m * block_n <= 32_768 and needed <= smem_bytes:
-                    # a is read once for each column of tiles, b once for each row of them
+                    # a is loaded once per column of tiles, b once per row of tiles
                     elements = m * k * -(-n // block_n) + k * n * -(-m // block_m) + m * n
                     plans.append(TilePlan(block_m, block_n, block_k, needed, elements * itemsize))
     if not plans:
@@ -258,7 +257,7 @@ def plan_tiles(m: int, n: int, k: int, itemsize: int, smem_bytes: int,
 
 
 def check_argument(x: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Refuses arguments outside the contract, before anything is allocated or launched.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.

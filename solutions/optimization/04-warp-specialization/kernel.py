@@ -1,24 +1,24 @@
-"""Who does what: the order of tiles, an epilogue in registers, and warps with roles.
+"""A linear layer and a product: tile order, an epilogue in registers, specialized warps.
 
     linear_relu(x, w, b)[m, n] = max(0, sum_k x[m, k] * w[n, k] + b[n])
     matmul_ws(a, b_t)[m, n]    =        sum_k a[m, k] * b_t[n, k]
 
-Every program owns one tile of the result. Three things are decided about it here. *Which* tile:
-programs that run together own adjacent tiles, so that they read the same rows of both
-operands, which are then in the L2 cache. *Where it ends*: bias, ReLU and cast are applied to the
-accumulator, in registers; no intermediate matrix exists. *Who loads*: with tensor descriptors the
-TMA (Tensor Memory Accelerator) copies whole tiles; with `warp_specialize` a producer warp requests
-them, while other warps do nothing but multiply.
+Each program owns one tile of the result. Three decisions concern it. *Order*: programs that run at
+the same time own adjacent tiles, so they load the same panels of both operands, which are then in
+the L2 cache. *Epilogue*: bias, ReLU and cast are applied to the accumulator in registers, and no
+intermediate matrix exists. *Roles*: with tensor descriptors, TMA (the Tensor Memory Accelerator)
+copies whole tiles; with `warp_specialize`, a producer warp requests them and the other warps only
+multiply.
 
-Cost: 2 * M * N * K operations. The first operand is read once for each column of tiles, the second
-once for each row of tiles, the bias once for each row of tiles, the result is stored once.
+Cost: 2 * M * N * K FLOP. The first operand is loaded once per column of tiles, the second operand
+and the bias once per row of tiles, and the result is stored once.
 
-Inputs of `linear_relu`: float16, bfloat16 or float32 with any strides; of `matmul_ws`: float16, as
-its descriptors need it: rows without gaps between elements that start at multiples of 16 bytes.
+Inputs of `linear_relu`: float16, bfloat16 or float32 with any strides. Inputs of `matmul_ws`:
+float16 with contiguous rows that start at multiples of 16 bytes, as its descriptors require.
 
 Source: grouped order, from the third tutorial in Triton's documentation; producer and consumer
 warps, from M. Bauer, H. Cook, B. Khailany, "CudaDMA", SC 2011, and J. Shah and others,
-"FlashAttention-3", 2024, which is where the option comes to its full use.
+"FlashAttention-3", 2024.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ import triton.language as tl
 PREDICT = {
     "panels_row_major": 5 + 32,
     "panels_group_8": 8 + 17,
-    "panels_group_4": 8 + 32,  # one whole group of four rows, and four tiles of the next
+    "panels_group_4": 8 + 32,  # one whole group of 4 rows, and 4 tiles of the next group
     "epilogue_bytes": 2 * 4096 * 4096 * 2,
-    "warps": 12,  # four that load, two groups of four that multiply
+    "warps": 12,  # one group of 4 loads, two groups of 4 multiply
     "stages_a100": 0,
 }
 
 
 @triton.jit
 def grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
-    """The tile of program ``pid``, as (row, column) in a field of num_pid_m x num_pid_n tiles.
+    """Returns the tile (row, column) of program ``pid`` in a field of num_pid_m x num_pid_n tiles.
 
-    GROUP_M rows of tiles are one group. Programs walk down the rows of a group, then take its next
-    column: P of them in a row own about P / GROUP_M columns and GROUP_M rows of tiles.
+    GROUP_M rows of tiles form a group. Within a group, consecutive programs go down a column of
+    tiles, then to the next column: P of them cover about P / GROUP_M columns and GROUP_M rows.
     """
     first_pid_m = pid // (GROUP_M * num_pid_n) * GROUP_M
     group_height = min(num_pid_m - first_pid_m, GROUP_M)  # the last group may be lower
@@ -52,16 +52,16 @@ def grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
 
 @triton.jit
 def walk_tiles_kernel(field_ptr, out_ptr, num_pid_m, num_pid_n, GROUP_M: tl.constexpr):
-    """out[i] = field[tile of program i]. One program owns one number."""
+    """out[i] = field[tile of program i]. One program owns one element."""
     pid = tl.program_id(axis=0)
     pid_m, pid_n = grouped_pid(pid, num_pid_m, num_pid_n, GROUP_M)
     tl.store(out_ptr + pid, tl.load(field_ptr + pid_m * num_pid_n + pid_n))
 
 
 def walk_tiles(field: torch.Tensor, *, group_m: int = 8) -> torch.Tensor:
-    """The numbers of a contiguous field (rows, columns) of int32, in the order of programs.
+    """Returns the elements of a contiguous int32 field (rows, columns), in program order.
 
-    Shows what ``grouped_pid`` does: number the tiles, and see which program takes which.
+    It shows the order of ``grouped_pid``: number the tiles, and see which program owns which.
     """
     num_pid_m, num_pid_n = field.shape
     out = torch.empty(field.numel(), dtype=field.dtype, device=field.device)
@@ -72,17 +72,17 @@ def walk_tiles(field: torch.Tensor, *, group_m: int = 8) -> torch.Tensor:
 
 @triton.jit
 def linear_relu_kernel(
-    x_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [N, K], [N], and [M, N] without gaps
-    stride_xm, stride_xk,          # elements from one row to the next, and from one column
+    x_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [N, K], [N], and contiguous [M, N]
+    stride_xm, stride_xk,          # in elements: from row to row, from column to column
     stride_wn, stride_wk,
     stride_b,
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,         # rows of tiles that are walked through together
+    GROUP_M: tl.constexpr,         # rows of tiles per group
 ):
     """out = relu(x @ w.T + b). One program owns BLOCK_M x BLOCK_N elements of out.
 
-    It reads (BLOCK_M + BLOCK_N) * K elements and BLOCK_N of the bias, and stores its tile once.
+    It loads (BLOCK_M + BLOCK_N) * K elements and BLOCK_N of the bias, and stores its tile once.
     """
     pid_m, pid_n = grouped_pid(
         tl.program_id(axis=0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
@@ -91,7 +91,7 @@ def linear_relu_kernel(
     offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
     in_m, in_n = offs_m < M, offs_n < N
 
-    # A tile of w.T: k runs down and n across, whatever w looks like in memory.
+    # A tile of w.T: k along rows and n along columns, for any strides of w.
     x_ptrs = x_ptr + offs_m[:, None] * stride_xm + offs_k[None, :] * stride_xk
     w_ptrs = w_ptr + offs_k[:, None] * stride_wk + offs_n[None, :] * stride_wn
     x_step = tl.cast(BLOCK_K, tl.int64) * stride_xk
@@ -102,14 +102,14 @@ def linear_relu_kernel(
         in_k = offs_k < K - step * BLOCK_K
         x = tl.load(x_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
         w = tl.load(w_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
-        acc = tl.dot(x, w, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+        acc = tl.dot(x, w, acc, input_precision="ieee")  # no TF32; no effect in 16 bits
         x_ptrs += x_step
         w_ptrs += w_step
 
-    # The epilogue: the sum is in registers, in float32, and stays there until it is finished.
+    # The epilogue: the sum stays in registers, in float32, until it is finished.
     bias = tl.load(b_ptr + offs_n * stride_b, mask=in_n, other=0.0)
     acc += bias.to(tl.float32)[None, :]
-    acc = tl.maximum(acc, 0.0, propagate_nan=tl.PropagateNan.ALL)  # else NaN would become 0
+    acc = tl.maximum(acc, 0.0, propagate_nan=tl.PropagateNan.ALL)  # otherwise NaN becomes 0
     out_ptrs = out_ptr + offs_m[:, None] * N + offs_n[None, :]
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
 
@@ -117,7 +117,7 @@ def linear_relu_kernel(
 def linear_relu(
     x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, *, group_m: int = 8
 ) -> torch.Tensor:
-    """relu(x @ w.T + b) as a new contiguous tensor (M, N), for x (M, K), w (N, K) and b (N,).
+    """Returns relu(x @ w.T + b), contiguous (M, N), for x (M, K), w (N, K) and b (N,).
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
@@ -129,8 +129,8 @@ def linear_relu(
     if out.numel() == 0:
         return out
 
-    # Float32 has no tensor cores to go to, and those of most GPUs, unlike Hopper's, take operands
-    # from registers: then a thread needs room for them beside its sums.
+    # float32 without TF32 uses no tensor cores, and the tensor cores of most GPUs, unlike those of
+    # Hopper, read operands from registers, which threads need beside the accumulator.
     block_m, block_n, block_k = (128, 64, 16) if x.dtype == torch.float32 else (128, 128, 64)
     grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
     linear_relu_kernel[grid](
@@ -143,8 +143,7 @@ def linear_relu(
 
 
 def on_hopper() -> bool:
-    """Whether the GPU is one of those that tiles were chosen on; so it seems where there is none.
-    """
+    """Returns whether the GPU is Hopper, for which tiles were chosen; True without a GPU."""
     try:
         return triton.runtime.driver.active.get_current_target().arch == 90
     except RuntimeError:
@@ -153,8 +152,8 @@ def on_hopper() -> bool:
 
 @triton.jit
 def matmul_ws_kernel(
-    a_ptr, b_ptr, c_ptr,  # [M, K], [N, K], and [M, N] without gaps
-    stride_am, stride_bn,  # elements from one row to the next, multiples of 8
+    a_ptr, b_ptr, c_ptr,  # [M, K], [N, K], and contiguous [M, N]
+    stride_am, stride_bn,  # in elements, multiples of 8
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,
@@ -162,7 +161,7 @@ def matmul_ws_kernel(
 ):
     """c = a @ b.T. One program owns BLOCK_M x BLOCK_N elements of c.
 
-    Descriptors know the shapes: what lies beyond them is loaded as zero, and not stored.
+    Descriptors contain the shapes: elements outside are loaded as zero and not stored.
     """
     pid_m, pid_n = grouped_pid(
         tl.program_id(axis=0), tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N), GROUP_M)
@@ -179,7 +178,7 @@ def matmul_ws_kernel(
     for step in tl.range(0, tl.cdiv(K, BLOCK_K), warp_specialize=WARP_SPECIALIZE):
         a = a_desc.load([row, step * BLOCK_K])
         b = b_desc.load([col, step * BLOCK_K])
-        acc = tl.dot(a, b.T, acc)  # a view of the tile: tensor cores read it either way round
+        acc = tl.dot(a, b.T, acc)  # a view: tensor cores read the tile in either orientation
 
     c_desc.store([row, col], acc.to(tl.float16))
 
@@ -187,15 +186,15 @@ def matmul_ws_kernel(
 def matmul_ws(
     a: torch.Tensor, b_t: torch.Tensor, *, warp_specialize: bool = False
 ) -> torch.Tensor:
-    """a @ b_t.T as a new contiguous tensor (M, N), for a (M, K) and b_t (N, K) in float16.
+    """Returns a @ b_t.T, contiguous (M, N), for a (M, K) and b_t (N, K) in float16.
 
-    ``warp_specialize`` is for GPUs of which ``use_warp_specialization`` says so. Where the
-    result is large, its tile takes up to 214 KB of shared memory: H100, H200 and B200 have it.
+    ``warp_specialize`` is for GPUs for which ``use_warp_specialization`` returns True. With a large
+    result, tiles take up to 214 KB of shared memory, which H100, H200 and B200 have.
 
     Raises:
         TypeError: an argument is not a tensor of float16.
         ValueError: the shapes do not fit, the devices differ, or a descriptor cannot describe an
-            argument or the result: rows have to be multiples of 16 bytes and to start at one.
+            argument or the result: rows must be multiples of 16 bytes and start at such a multiple.
     """
     check_matmul(a, b_t)
     (M, K), N = a.shape, b_t.shape[0]
@@ -203,10 +202,10 @@ def matmul_ws(
     if c.numel() == 0:
         return c
     if K == 0:
-        return c.zero_()  # a descriptor has no empty side
+        return c.zero_()  # a descriptor cannot have an empty dimension
 
-    # Two groups of warps share the accumulator of a specialized program, so that a tile twice as
-    # wide fits their registers. Four warps alone would spill it.
+    # Two groups of warps share the accumulator of a specialized program, so a tile twice as wide
+    # fits in their registers. Four warps alone would spill it.
     wide = warp_specialize and M * N >= 2048 * 2048
     block_m, block_n, block_k = (128, 256, 64) if wide else (128, 128, 64)
     triton.set_allocator(scratch)
@@ -221,22 +220,22 @@ def matmul_ws(
 
 
 def use_warp_specialization(capability: tuple[int, int]) -> bool:
-    """Whether Triton specializes warps for a GPU of this compute capability, such as (9, 0).
+    """Returns whether Triton specializes warps for a compute capability such as (9, 0).
 
-    Hopper (9), Blackwell (10 and 12). Older GPUs lack the TMA that makes a producer warp
-    worth its place, and on them the option costs the loop its pipeline.
+    True for Hopper (9) and Blackwell (10 and 12). Older GPUs have no TMA for a producer warp to
+    drive, and the option removes the pipeline of the loop there.
     """
     major, _ = capability
     return major in (9, 10, 12)
 
 
 def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-    """Memory of a GPU in which a kernel writes the descriptors that it makes itself."""
+    """Allocates GPU memory for the descriptors that a kernel creates."""
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
 def check_linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, group_m: int) -> None:
-    """Refuse what the contract of ``linear_relu`` does not cover."""
+    """Refuses arguments outside the contract of ``linear_relu``."""
     supported = (torch.float16, torch.bfloat16, torch.float32)
     for name, tensor, dims in (("x", x, 2), ("w", w, 2), ("b", b, 1)):
         check_tensor(name, tensor, dims, supported)
@@ -254,7 +253,7 @@ def check_linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor, group_m: int
 
 
 def check_matmul(a: torch.Tensor, b_t: torch.Tensor) -> None:
-    """Refuse what the contract of ``matmul_ws`` does not cover."""
+    """Refuses arguments outside the contract of ``matmul_ws``."""
     for name, tensor in (("a", a), ("b_t", b_t)):
         check_tensor(name, tensor, 2, (torch.float16,))
     if b_t.device != a.device:
@@ -268,11 +267,11 @@ def check_matmul(a: torch.Tensor, b_t: torch.Tensor) -> None:
             raise ValueError(f"{name}: expected rows that are a multiple of 16 bytes, got "
                              f"{2 * columns} bytes in shape {tuple(tensor.shape)}")
         if tensor.numel() and (tensor.stride(1) != 1 or tensor.stride(0) % 8):
-            raise ValueError(f"{name}: expected rows without gaps whose starts lie a multiple of "
+            raise ValueError(f"{name}: expected contiguous rows whose starts are a multiple of "
                              f"16 bytes apart, got strides {tensor.stride()}")
         if tensor.data_ptr() % 16:
-            raise ValueError(f"{name}: expected memory that starts at a multiple of 16 bytes, got "
-                             f"a start {tensor.data_ptr() % 16} bytes after one")
+            raise ValueError(f"{name}: expected data that starts at a multiple of 16 bytes, got "
+                             f"{tensor.data_ptr() % 16} bytes after one")
     if b_t.shape[0] % 8:
         raise ValueError(f"b_t: expected a multiple of 8 rows, so that rows of the result are a "
                          f"multiple of 16 bytes, got shape {tuple(b_t.shape)}")
@@ -281,7 +280,7 @@ def check_matmul(a: torch.Tensor, b_t: torch.Tensor) -> None:
 def check_tensor(
     name: str, tensor: torch.Tensor, dims: int, dtypes: tuple[torch.dtype, ...]
 ) -> None:
-    """Refuse what is not a tensor of so many dimensions and one of these dtypes."""
+    """Refuses arguments that are not a tensor with ``dims`` dimensions and one of the dtypes."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
     if tensor.dtype not in dtypes:

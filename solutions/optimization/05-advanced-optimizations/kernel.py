@@ -2,20 +2,21 @@
 
     c[m, n] = sum_k a[m, k] * b[k, n]      out[m] = softmax(x[m])      x[m, :] *= s[m]
 
-A search space names tiles with their stages and warps; pruning drops what cannot run or wastes
-elements, before compilation. The product and the softmax are persistent: as many programs as
-are asked for, each of which takes one piece of the work after another. Where the matrices can be
-described, the product lets the TMA copy its tiles; of all others, threads load them.
+A search space has tiles with their stages and warps; pruning drops configurations that cannot run
+or that mask most elements, before anything is compiled. The product and the softmax are persistent:
+a given number of programs starts, and each takes one piece of work after another. If tensor
+descriptors can describe the matrices, TMA copies the tiles of the product; otherwise threads load
+them.
 
-Cost: the product reads A once for each column of tiles and B once for each row of tiles, for
-2 * M * N * K operations. Softmax and scaling read and write each element once.
+Cost: the product loads A once per column of tiles and B once per row of tiles, for 2 * M * N * K
+FLOP. Softmax and scaling load and store each element once.
 
 Precision: products are summed in float32 and rounded once, at the store. Softmax and scaling
 compute in float32.
 
-Source: persistent loops over tiles and `flatten` are those of the ninth tutorial in Triton's
-documentation, the grouped order of tiles that of the third. That trials of an autotuner act on the
-caller's tensors is stated in the documentation of `triton.autotune`.
+Source: persistent loops over tiles and `flatten` are from the ninth tutorial in Triton's
+documentation, the grouped order of tiles from the third. The documentation of `triton.autotune`
+warns that trials act on the caller's tensors.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ import torch
 import triton
 import triton.language as tl
 
-SMEM_LIMIT = 232_448  # bytes of shared memory that one program may have on an H100 or H200
-MAX_ACCUMULATORS = 128  # of a thread, which has 255 registers
-MULTIPROCESSORS = 132  # used where no GPU is present: the SMs of an H100 or H200
-MAX_COLUMNS = 65_536  # of softmax: as float32 they fill the registers of an SM
-REGISTERS, WARPS = 65_536, 64  # of one SM
+SMEM_LIMIT = 232_448  # bytes of shared memory per program on an H100 or H200
+MAX_ACCUMULATORS = 128  # per thread, which has 255 registers
+SM_COUNT = 132  # SMs of an H100 or H200; used if no GPU is present
+MAX_COLUMNS = 65_536  # of softmax; as float32 they fill the registers of an SM
+REGISTERS, WARPS = 65_536, 64  # per SM
 
 PREDICT = {
     "visits": 8,  # 5, 137, 269, ..., 929
@@ -47,14 +48,14 @@ PREDICT = {
 
 
 def make_configs() -> list[triton.Config]:
-    """Tiles of the matrix product with their stages and warps, what is most often fast first."""
+    """Returns tiles of the product with their stages and warps, those that often win first."""
     configs = []
     for block_m in (128, 64):
         for block_n in (256, 128, 64):
             for block_k in (64, 32):
-                # A short step needs more of them on their way to hide the same latency. Flattened
-                # it is slower: by pointers, of the speed of torch.matmul at 4096 on an H200, tiles
-                # of 128 x 256 x 32 reach 76 % with and 85 % without; 128 x 128 x 64 66 and 61 %.
+                # Short steps need more stages to hide the same latency, and are slower when
+                # flattened: relative to torch.matmul at 4,096 on an H200, pointer tiles of
+                # 128 x 256 x 32 reach 76 % with and 85 % without, 128 x 128 x 64 66 % and 61 %.
                 stages = 3 if block_k == 64 else 4
                 tile = {"BLOCK_M": block_m, "BLOCK_N": block_n, "BLOCK_K": block_k,
                         "GROUP_M": 8, "FLATTEN": block_k == 64}
@@ -67,18 +68,18 @@ def prune_configs(
     configs: list[triton.Config], named_args: dict[str, Any], *, smem_limit: int = SMEM_LIMIT,
     **kwargs: Any,
 ) -> list[triton.Config]:
-    """Those of ``configs`` that are worth a trial for this problem, in their order.
+    """Returns the ``configs`` that are worth a trial for this problem, in their order.
 
-    Dropped are tiles with a side longer than the next power of two of the matrices', tiles whose
-    stages need more than ``smem_limit`` bytes for 2-byte elements, and tiles of which a thread
-    would hold more than ``MAX_ACCUMULATORS`` numbers. Where none is left, it is the one that needs
-    the least shared memory, the first of several.
+    Drops tiles with a side longer than the next power of two of the matrix side, tiles whose stages
+    need more than ``smem_limit`` bytes for 2-byte elements, and tiles of which a thread would hold
+    more than ``MAX_ACCUMULATORS`` accumulators. If none is left, returns the one that needs the
+    least shared memory, and of several the first.
 
     Args:
         configs: with BLOCK_M, BLOCK_N and BLOCK_K among their kwargs.
-        named_args: the kernel's arguments by name, M, N and K among them.
-        smem_limit: bytes of shared memory that one program may have.
-        kwargs: what Triton passes besides: grid, meta-parameters, launch options.
+        named_args: the kernel's arguments by name, including M, N and K.
+        smem_limit: bytes of shared memory available to a program.
+        kwargs: further arguments from Triton: grid, meta-parameters, launch options.
     """
     sizes = [triton.next_power_of_2(named_args[name]) for name in ("M", "N", "K")]
     kept = [
@@ -91,18 +92,18 @@ def prune_configs(
 
 
 def sides_of(config: triton.Config) -> tuple[int, int, int]:
-    """Rows, columns and depth of the tile."""
+    """Returns rows, columns and depth of the tile."""
     return config.kwargs["BLOCK_M"], config.kwargs["BLOCK_N"], config.kwargs["BLOCK_K"]
 
 
 def stage_bytes(config: triton.Config) -> int:
-    """Shared memory of all stages: a tile of A and a tile of B each, 2 bytes an element."""
+    """Returns the shared memory of all stages: tiles of A and B with 2-byte elements."""
     block_m, block_n, block_k = sides_of(config)
     return config.num_stages * (block_m + block_n) * block_k * 2
 
 
 def accumulators(config: triton.Config) -> int:
-    """Sums that each thread keeps in registers."""
+    """Returns the accumulators that each thread holds in registers."""
     block_m, block_n, _ = sides_of(config)
     return block_m * block_n // (32 * config.num_warps)
 
@@ -120,19 +121,19 @@ def accumulators(config: triton.Config) -> int:
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # in elements: from row to row, from column to column
     stride_bk, stride_bn,
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
     BLOCK_N: tl.constexpr,    # columns of a tile of C
     BLOCK_K: tl.constexpr,    # columns of A and rows of B per step
-    GROUP_M: tl.constexpr,    # rows of tiles that are walked through together
-    FLATTEN: tl.constexpr,    # whether tiles and steps become one loop
-    DESCRIBED: tl.constexpr,  # whether rows of all three can be described: see `is_described`
+    GROUP_M: tl.constexpr,    # rows of tiles per group of the tile order
+    FLATTEN: tl.constexpr,    # whether tiles and steps form one loop
+    DESCRIBED: tl.constexpr,  # whether descriptors fit: see `is_described`
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns every num_programs-th tile of c.
 
-    Of each tile it reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    Per tile, it loads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N.
     """
     num_pid_m = tl.cdiv(M, BLOCK_M)
     num_pid_n = tl.cdiv(N, BLOCK_N)
@@ -141,7 +142,7 @@ def matmul_kernel(
     offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
     a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31
     b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
-    if DESCRIBED:  # once for all tiles of a program
+    if DESCRIBED:  # once per program
         a_desc = tl.make_tensor_descriptor(
             a_ptr, shape=[M, K], strides=[stride_am, 1], block_shape=[BLOCK_M, BLOCK_K])
         b_desc = tl.make_tensor_descriptor(
@@ -149,8 +150,8 @@ def matmul_kernel(
         c_desc = tl.make_tensor_descriptor(
             c_ptr, shape=[M, N], strides=[stride_cm, 1], block_shape=[BLOCK_M, BLOCK_N])
 
-    # In one loop of tiles and steps, the first loads of a tile are on their way while the last
-    # products of the one before it are computed; each step then asks which of both it is.
+    # In one flattened loop, the first loads of a tile are in flight while the last products of the
+    # previous tile are computed; in exchange, each step branches on whether it ends a tile.
     first, stride = tl.program_id(axis=0), tl.num_programs(axis=0)
     for tile in tl.range(first, num_pid_m * num_pid_n, stride, flatten=FLATTEN):
         first_pid_m = tile // group_tiles * GROUP_M
@@ -159,12 +160,12 @@ def matmul_kernel(
         pid_m = first_pid_m + local % group_height
         pid_n = local // group_height
 
-        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)  # every tile begins at zero
+        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)  # per tile
 
         if DESCRIBED:
             row, col = pid_m * BLOCK_M, pid_n * BLOCK_N
             for step in range(steps):
-                a = a_desc.load([row, step * BLOCK_K])  # beyond K come zeros, which add nothing
+                a = a_desc.load([row, step * BLOCK_K])  # zeros beyond K
                 b = b_desc.load([step * BLOCK_K, col])
                 acc = tl.dot(a, b, acc)
             c_desc.store([row, col], acc.to(c_ptr.dtype.element_ty))
@@ -175,7 +176,7 @@ def matmul_kernel(
             in_n = offs_n < N
             a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak
             b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
-            # Pointers that advance: computed from `step` anew, they cost one operand its pipeline.
+            # Advancing pointers: recomputed from `step`, one operand is not pipelined.
             for step in range(steps):
                 in_k = offs_k < K - step * BLOCK_K
                 a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
@@ -191,11 +192,11 @@ def matmul_kernel(
 def matmul_persistent(
     a: torch.Tensor, b: torch.Tensor, *, num_sms: int | None = None
 ) -> torch.Tensor:
-    """a @ b by at most ``num_sms`` programs, as a new contiguous tensor of their dtype and device.
+    """Returns a @ b, computed by at most ``num_sms`` programs, as a new contiguous tensor.
 
     Args:
         a, b: matrices (M, K) and (K, N) of float16 or bfloat16, of any strides.
-        num_sms: programs to start where there are as many tiles; None for one per SM.
+        num_sms: programs to start, if there are as many tiles; None for one per SM.
 
     Raises:
         TypeError: an argument is not a tensor, the dtypes are unsupported or differ, or ``num_sms``
@@ -211,13 +212,13 @@ def matmul_persistent(
         return torch.zeros((M, N), dtype=a.dtype, device=a.device)  # an empty sum is zero
 
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    programs = multiprocessors(a) if num_sms is None else num_sms
+    programs = sm_count(a) if num_sms is None else num_sms
 
     def grid(meta: dict[str, Any]) -> tuple[int]:
         tiles = triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"])
         return (min(programs, tiles),)
 
-    described = has_copy_engine(a) and all(is_described(matrix) for matrix in (a, b, c))
+    described = has_tma(a) and all(is_described(matrix) for matrix in (a, b, c))
     if described:
         triton.set_allocator(scratch)
     matmul_kernel[grid](
@@ -229,20 +230,19 @@ def matmul_persistent(
 
 
 def is_described(matrix: torch.Tensor) -> bool:
-    """Whether a tensor descriptor describes it: rows without gaps between their elements, which
-    start at multiples of 16 bytes."""
+    """Returns whether a descriptor can describe a matrix: contiguous rows, aligned to 16 bytes."""
     step = matrix.stride(0) * matrix.element_size()
     return (matrix.stride(1) == 1 and step > 0 and step % 16 == 0
             and matrix.data_ptr() % 16 == 0)
 
 
-def has_copy_engine(x: torch.Tensor) -> bool:
-    """Of the GPU that x lies on, from Hopper on; where it lies on none, as of an H100 or H200."""
+def has_tma(x: torch.Tensor) -> bool:
+    """Returns whether the GPU of x has TMA (Hopper or later); True if x is on the CPU."""
     return not x.is_cuda or torch.cuda.get_device_capability(x.device) >= (9, 0)
 
 
 def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-    """Memory of a GPU in which a kernel writes the descriptors that it makes itself."""
+    """Allocates GPU memory for the descriptors that a kernel creates."""
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
@@ -252,9 +252,9 @@ def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
 
 @triton.jit
 def softmax_kernel(
-    x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
+    x_ptr, out_ptr,            # [n_rows, n_cols], each row contiguous
     n_rows, n_cols,
-    stride_x, stride_out,      # elements from one row to the next
+    stride_x, stride_out,      # in elements, from row to row
     BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two >= n_cols
 ):
     """out[m] = exp(x[m] - max(x[m])) / sum of it. One program owns every num_programs-th row.
@@ -275,12 +275,12 @@ def softmax_kernel(
 
 
 def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> torch.Tensor:
-    """Softmax over dim 1 by at most ``num_programs`` programs, as a new contiguous tensor.
+    """Returns softmax over dim 1, by at most ``num_programs`` programs, as a contiguous tensor.
 
     Args:
         x: a matrix of float32, float16 or bfloat16 with at most ``MAX_COLUMNS`` columns.
-        num_programs: programs to start where there are as many rows; None for as many as the
-            SMs hold at a time.
+        num_programs: programs to start, if there are as many rows; None for as many as the SMs
+            hold at a time.
 
     Raises:
         TypeError: x is not a tensor, its dtype is unsupported, or ``num_programs`` is not an int.
@@ -289,20 +289,20 @@ def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> t
     check_rows(x)
     check_count("num_programs", num_programs)
     if x.stride(1) != 1:
-        x = x.contiguous()  # the kernel knows one stride, from row to row
+        x = x.contiguous()  # the kernel takes one stride, from row to row
     n_rows, n_cols = x.shape
-    out = x.new_empty(x.shape)  # without gaps, whatever the strides of x
+    out = x.new_empty(x.shape)  # contiguous for any strides of x
     if out.numel() == 0:
         return out
 
     block_size = triton.next_power_of_2(n_cols)
     num_warps = 16 if block_size > 32_768 else max(2, block_size // 1024)
     if num_programs is None:
-        # Programs that share an SM compute while others wait for memory. For each element
-        # of a row, its threads need about two registers. Of the copy rate on an H200, 4096 floats a
-        # row: 42 % with one program on each, 72 % with two, 90 % with four, 92 % with eight.
+        # Programs that share an SM hide each other's latency. A row needs about two registers per
+        # element. Share of the copy bandwidth on an H200 with 4,096 floats per row: 42 % with one
+        # program per SM, 72 % with two, 90 % with four, 92 % with eight.
         each = min(WARPS // num_warps, REGISTERS // (2 * block_size))
-        num_programs = multiprocessors(x) * max(1, each)
+        num_programs = sm_count(x) * max(1, each)
     softmax_kernel[(min(num_programs, n_rows),)](
         x, out, n_rows, n_cols, x.stride(0), out.stride(0),
         BLOCK_SIZE=block_size, num_warps=num_warps,
@@ -333,7 +333,7 @@ def scale_rows_kernel(
 ):
     """x[m, n] *= s[m]. One program owns BLOCK_SIZE columns of row m.
 
-    Moves 2 * n_rows * n_cols * itemsize bytes, and one factor for each program.
+    Moves 2 * n_rows * n_cols * itemsize bytes, and one factor per program.
     """
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
     cols = tl.program_id(axis=1).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
@@ -347,10 +347,10 @@ def scale_rows_kernel(
 
 
 def scale_rows_(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-    """Multiply each row of ``x`` by its factor, in place; returns ``x`` itself.
+    """Multiplies each row of ``x`` by its factor, in place; returns ``x`` itself.
 
     Args:
-        x: a matrix (R, C) of float32, float16 or bfloat16, of any strides, no element twice.
+        x: a matrix (R, C) of float32, float16 or bfloat16, of any strides without overlap.
         s: R factors of the same dtype, of any stride.
 
     Raises:
@@ -371,18 +371,18 @@ def scale_rows_(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# What all of them need
+# Helpers
 
 
-def multiprocessors(x: torch.Tensor) -> int:
-    """Of the GPU that x lies on; of an H100 or H200 where it lies on none."""
+def sm_count(x: torch.Tensor) -> int:
+    """Returns the SMs of the GPU of x, or those of an H100 if x is on the CPU."""
     if x.is_cuda:
         return torch.cuda.get_device_properties(x.device).multi_processor_count
-    return MULTIPROCESSORS
+    return SM_COUNT
 
 
 def check_count(name: str, count: int | None) -> None:
-    """Refuse a number of programs that cannot be started.
+    """Refuses a number of programs that cannot be started.
 
     Raises:
         TypeError: it is neither None nor an int.
@@ -397,7 +397,7 @@ def check_count(name: str, count: int | None) -> None:
 
 
 def check_tensor(name: str, x: torch.Tensor, supported: tuple[torch.dtype, ...], dims: int) -> None:
-    """Refuse what is not a tensor of these dtypes with so many dimensions.
+    """Refuses arguments that are not a tensor of these dtypes with ``dims`` dimensions.
 
     Raises:
         TypeError: it is not a tensor, or of another dtype.
@@ -414,7 +414,7 @@ def check_tensor(name: str, x: torch.Tensor, supported: tuple[torch.dtype, ...],
 
 
 def check_alike(name: str, x: torch.Tensor, other_name: str, other: torch.Tensor) -> None:
-    """Refuse a tensor of another dtype, or on another device, than the one before it.
+    """Refuses a tensor whose dtype or device differs from another one's.
 
     Raises:
         TypeError: the dtypes differ.
@@ -428,7 +428,7 @@ def check_alike(name: str, x: torch.Tensor, other_name: str, other: torch.Tensor
 
 
 def check_matrices(a: torch.Tensor, b: torch.Tensor) -> None:
-    """Refuse what ``matmul_persistent`` does not cover; raises what it says."""
+    """Refuses arguments outside the contract of ``matmul_persistent``."""
     check_tensor("a", a, (torch.float16, torch.bfloat16), 2)
     check_tensor("b", b, (torch.float16, torch.bfloat16), 2)
     if b.shape[0] != a.shape[1]:
@@ -438,14 +438,14 @@ def check_matrices(a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 def check_rows(x: torch.Tensor) -> None:
-    """Refuse what ``persistent_softmax`` does not cover; raises what it says."""
+    """Refuses arguments outside the contract of ``persistent_softmax``."""
     check_tensor("x", x, (torch.float32, torch.float16, torch.bfloat16), 2)
     if x.shape[1] > MAX_COLUMNS:
         raise ValueError(f"x: expected at most {MAX_COLUMNS} columns, got {x.shape[1]}")
 
 
 def check_factors(x: torch.Tensor, s: torch.Tensor) -> None:
-    """Refuse what ``scale_rows_`` does not cover; raises what it says."""
+    """Refuses arguments outside the contract of ``scale_rows_``."""
     supported = (torch.float32, torch.float16, torch.bfloat16)
     check_tensor("x", x, supported, 2)
     check_tensor("s", s, supported, 1)

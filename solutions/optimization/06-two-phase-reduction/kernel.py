@@ -1,27 +1,26 @@
-"""Three ways for programs to make one result together: atomics, a second kernel, a lock.
+"""Three ways to combine the results of programs: atomics, a second kernel, a lock.
 
     sum of x                   one number of float32
     column_sum[n] = sum_m x[m, n]
 
-No program sees another one's registers, and programs run in no particular order. They share
-memory only, so each of them first reduces its own share as far as possible.
+Programs cannot read each other's registers, and they run in no defined order. They share only
+memory, so each program first reduces its own elements as far as possible.
 
-- ``sum_atomic``: one atomic addition a program. One launch, right in any order, and rounded
-  otherwise in every order.
-- ``sum_two_phase``: each program stores one partial sum in a place of its own, and a second launch
-  adds them. It begins when the first one has ended, which is all the order that there is; nothing
-  is left to chance, so the bits are the same every time.
-- ``column_sum_locked``: whole vectors are added to shared buffers, each by one program at a time.
-  A few buffers instead of one keep the queues short; a second launch adds the buffers.
+- ``sum_atomic``: one atomic addition per program, in one launch. Every order of programs gives a
+  correct sum with other rounding.
+- ``sum_two_phase``: each program stores one partial sum at its own address, and a second launch
+  adds them. Launches run in order, and nothing else depends on timing, so the bits never change.
+- ``column_sum_locked``: programs add whole vectors to shared buffers, one program per buffer at a
+  time. Several buffers keep the queues short; a second launch adds the buffers.
 
-Cost: each element of x is read once. A sum moves 8 bytes more for each program, a column sum 8
-bytes for each program and column, and 4 for each group and column.
+Cost: each element of x is loaded once. A sum moves 8 further bytes per program; a column sum moves
+8 bytes per program and column, and 4 per group and column.
 
-Inputs: float16, bfloat16 or float32, any strides; for the sums any shape.
+Inputs: float16, bfloat16 or float32, any strides; any shape for the sums.
 Result: float32, summed in float32.
 
-Source: the lock, with a barrier before it is released, is that of the layer norm tutorial of
-Triton's documentation.
+Source: the lock, with a barrier before its release, is from the layer norm tutorial in Triton's
+documentation.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ import triton
 import triton.language as tl
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
-BLOCK_SIZE = 4096  # elements of a step of a sum: 16 for each thread of 8 warps
-# Of a sum: enough to keep a GPU busy, few enough for one program to add up. On an H200, 1,024 of
-# them reach 94 % of the speed of a copy, 2,048 all of it.
+BLOCK_SIZE = 4096  # elements per step of a sum: 16 per thread of 8 warps
+# Programs of a sum: enough to keep a GPU busy, few enough for one program to add up. On an H200,
+# 1,024 programs reach 94 % of the speed of a copy, and 2,048 reach all of it.
 MOST_PROGRAMS = 2048
 MOST_GROUPS = 256
 
@@ -41,19 +40,19 @@ PREDICT = {
     "lane_atomics": 1_000_000,
     "program_atomics": 245,
     "two_phase_extra": 2048,
-    "row_ratio": 1.5,  # of four rows, and a row of a buffer is read and written
+    "row_ratio": 1.5,  # per four rows of x, a row of a buffer is loaded and stored
     "groups": 128,
 }
 
 
 @triton.jit
 def own_sum(x_ptr, n, BLOCK_SIZE: tl.constexpr):
-    """The sum of every so manyth block of x, as float32: this program's share."""
-    pid = tl.program_id(axis=0).to(tl.int64)  # its product with a block may pass 2**31
+    """Returns this program's sum over every num_programs-th block of x, in float32."""
+    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE passes 2**31
     step = tl.num_programs(axis=0) * BLOCK_SIZE
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
 
-    # Each element adds for itself; the elements meet once, at the end.
+    # One partial sum per element of the block; they are reduced once, at the end.
     acc = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     for _ in range(tl.cdiv(n - pid * BLOCK_SIZE, step)):
         acc += tl.load(x_ptr + offs, mask=offs < n, other=0.0).to(tl.float32)
@@ -63,18 +62,18 @@ def own_sum(x_ptr, n, BLOCK_SIZE: tl.constexpr):
 
 @triton.jit
 def sum_atomic_kernel(
-    x_ptr, out_ptr,            # [n] without gaps, and one float32 that is 0 before
+    x_ptr, out_ptr,            # [n] contiguous, and one float32, initially 0
     n,
     BLOCK_SIZE: tl.constexpr,  # elements per step, a power of two
 ):
-    """out += sum of x. One atomic addition a program."""
+    """out += sum of x. One atomic addition per program."""
     tl.atomic_add(out_ptr, own_sum(x_ptr, n, BLOCK_SIZE))
 
 
 def sum_atomic(x: torch.Tensor) -> torch.Tensor:
-    """The sum of all elements of x as a float32 tensor without dimensions, in one launch.
+    """Returns the sum of all elements of x as a float32 scalar tensor, in one launch.
 
-    The order of programs decides how it is rounded.
+    The rounding depends on the order of programs.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -91,11 +90,11 @@ def sum_atomic(x: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def partial_sums_kernel(
-    x_ptr, partials_ptr,       # [n] without gaps, and one float32 for each program
+    x_ptr, partials_ptr,       # [n] contiguous, and one float32 per program
     n,
     BLOCK_SIZE: tl.constexpr,
 ):
-    """partials[p] = the share of program p in the sum of x."""
+    """partials[p] = the sum over the blocks of program p."""
     pid = tl.program_id(axis=0)
     tl.store(partials_ptr + pid, own_sum(x_ptr, n, BLOCK_SIZE))
 
@@ -106,14 +105,14 @@ def add_partials_kernel(
     n_partials,
     BLOCK_SIZE: tl.constexpr,  # a power of two >= n_partials
 ):
-    """out = sum of the partial sums. One program, and so one tree of additions."""
+    """out = sum of the partial sums. One program, and so a fixed order of additions."""
     offs = tl.arange(0, BLOCK_SIZE)
     partials = tl.load(partials_ptr + offs, mask=offs < n_partials, other=0.0)
     tl.store(out_ptr, tl.sum(partials, axis=0))
 
 
 def sum_two_phase(x: torch.Tensor) -> torch.Tensor:
-    """The sum of all elements of x as a float32 tensor without dimensions: the same bits always.
+    """Returns the sum of all elements of x as a float32 scalar tensor, always with the same bits.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -134,19 +133,19 @@ def sum_two_phase(x: torch.Tensor) -> torch.Tensor:
 
 
 def programs_of_a_sum(n: int) -> int:
-    """How many programs add up n elements. It depends on n alone, and so do the bits of the sum."""
+    """Returns the number of programs, which depends on n alone, as the bits of the sum do."""
     return min(triton.cdiv(n, BLOCK_SIZE), MOST_PROGRAMS)
 
 
 @triton.jit
 def locked_sums_kernel(
     x_ptr,                   # [M, N] with any strides
-    buffer_ptr, lock_ptr,    # [groups, N] and [groups, blocks of columns], all 0 before
+    buffer_ptr, lock_ptr,    # [groups, N] and [groups, blocks of columns], initially 0
     M, N, groups,
     stride_xm, stride_xn,    # elements
     BLOCK_M: tl.constexpr,   # rows per step
-    BLOCK_N: tl.constexpr,   # columns of a program
-    STEPS: tl.constexpr,     # of a program
+    BLOCK_N: tl.constexpr,   # columns per program
+    STEPS: tl.constexpr,     # per program
 ):
     """buffer[g] += columns of the rows of all programs of group g, one program at a time.
 
@@ -160,7 +159,7 @@ def locked_sums_kernel(
     x_ptrs = x_ptr + rows[:, None] * stride_xm + cols.to(tl.int64)[None, :] * stride_xn
     step_rows = tl.cast(BLOCK_M, tl.int64) * stride_xm
 
-    # All that needs no other program comes before the lock.
+    # Everything that needs no other program comes before the lock.
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for step in tl.range(0, STEPS, num_stages=3):
         mask = (rows + step * BLOCK_M < M)[:, None] & in_n[None, :]
@@ -171,11 +170,11 @@ def locked_sums_kernel(
     group = pid_m % groups
     buffer_ptrs = buffer_ptr + group.to(tl.int64) * N + cols
     lock = lock_ptr + group * tl.num_programs(axis=1) + pid_n
-    while tl.atomic_cas(lock, 0, 1) == 1:  # 1: somebody has it
+    while tl.atomic_cas(lock, 0, 1) == 1:  # 1: taken by another program
         pass
     so_far = tl.load(buffer_ptrs, mask=in_n, other=0.0)
     tl.store(buffer_ptrs, so_far + total, mask=in_n)
-    tl.debug_barrier()  # all threads have stored before one of them gives the lock back
+    tl.debug_barrier()  # all threads have stored before the lock is released
     tl.atomic_xchg(lock, 0)
 
 
@@ -195,14 +194,14 @@ def add_groups_kernel(
 
 
 def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
-    """The sum of every column of x (M, N), as a new float32 vector (N,).
+    """Returns the sum of every column of x (M, N), as a new float32 vector (N,).
 
     Args:
-        groups: buffers that programs add to, at least 1. Program m adds to number m % groups.
+        groups: buffers that programs add to, at least 1. Program m adds to buffer m % groups.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
-        ValueError: x does not have two dimensions, or there is no group.
+        ValueError: x does not have two dimensions, or groups is below 1.
     """
     check_dtype(x)
     if x.dim() != 2:
@@ -213,13 +212,13 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
     if m == 0 or n == 0:
         return torch.zeros(n, dtype=torch.float32, device=x.device)
 
-    # As many rows for a program as leave eight programs to a block of columns, within bounds: few
-    # rows would make the buffers' traffic count, and the lock; many would leave a GPU without work.
+    # About eight programs per block of columns, within bounds: with fewer rows per program the
+    # buffers and the lock cost too much, with more rows SMs are idle.
     block_m, block_n = 16, 128
     steps = min(max(triton.next_power_of_2(triton.cdiv(m, 8 * block_m)), 16), 64)
     blocks = triton.cdiv(n, block_n)
-    # What has to be 0 before is one tensor: each tensor that is cleared is a launch of its own.
-    # No bit of 0.0 is set, so integers that are 0 are floats that are 0.
+    # One tensor for everything that starts at 0, because clearing each tensor is a launch. The bits
+    # of 0.0 are those of the integer 0.
     cleared = torch.zeros(groups * (n + blocks), dtype=torch.int32, device=x.device)
     buffer, locks = cleared[:groups * n].view(torch.float32), cleared[groups * n:]
     out = torch.empty(n, dtype=torch.float32, device=x.device)
@@ -232,14 +231,14 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
 
 
 def choose_groups(n: int, l2_bytes: int, num_programs: int) -> int:
-    """How many buffers of n float32 programs should add to: the largest power of two that fits.
+    """Returns the number of buffers of n float32, the largest power of two that fits.
 
-    More groups are shorter queues, as long as the buffers stay in L2, of which they may take half.
-    There are never more groups than programs, nor than ``MOST_GROUPS``, and always one.
+    More groups make shorter queues, as long as the buffers stay in L2, of which they may take half.
+    There are at most as many groups as programs, at most ``MOST_GROUPS``, and at least one.
 
     Args:
         n: columns of a buffer.
-        l2_bytes: size of the L2 cache.
+        l2_bytes: size of the L2 cache in bytes.
         num_programs: programs that add to the buffers.
     """
     groups = 1
@@ -249,7 +248,7 @@ def choose_groups(n: int, l2_bytes: int, num_programs: int) -> int:
 
 
 def check_dtype(x: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Refuses arguments outside the contract, before anything is allocated or launched.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.

@@ -1,21 +1,21 @@
-"""Tensors described once, to a unit (TMA) that moves whole tiles: a product and a scaling.
+"""A product and a scaling with tensor descriptors: TMA copies whole tiles.
 
     matmul_desc(a, b_t)[m, n]             = sum_k a[m, k] * b_t[n, k]
     nhwc_channel_scale(x, scale)[n, h, w, c] = x[n, h, w, c] * scale[c]
 
-A tensor descriptor is four facts: base, sizes, strides, and the block that is asked for. From then
-on a tile is named by the numbers of its first element. Threads compute no addresses and no masks;
-what lies outside of the sizes is loaded as zero and not stored.
+A tensor descriptor has four facts: base, sizes, strides, and the block to copy. A tile is then
+given by the indices of its first element. Threads compute no addresses and no masks; elements
+outside the sizes are loaded as zero and not stored.
 
-Cost: as of a product by pointers, 2 * M * N * K operations; the scaling reads x and writes the
-result once, 2 * N * H * W * C * itemsize bytes. What a descriptor saves are instructions and
-registers, not bytes.
+Cost: the FLOP of a product through pointers, 2 * M * N * K; the scaling loads x and stores the
+result once, 2 * N * H * W * C * itemsize bytes. A descriptor saves instructions and registers,
+not bytes.
 
-Inputs: float16, bfloat16 or float32, as `desc_problem` allows: they start at a multiple of 16
-bytes, the last dimension has no gaps, and all other strides are multiples of 16 bytes.
+Inputs: float16, bfloat16 or float32 that `desc_problem` accepts: they start at a multiple of 16
+bytes, the last dimension is contiguous, and all other strides are multiples of 16 bytes.
 
-Source: the constraints are those of CUDA's driver function cuTensorMapEncodeTiled, as Triton's
-TensorDescriptor passes them on.
+Source: the constraints are those of CUDA's driver function cuTensorMapEncodeTiled, which Triton's
+TensorDescriptor is encoded by.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
-ALIGNED = 16  # bytes, of a base, of strides and of the shortest row of a block
+ALIGNED = 16  # bytes: alignment of base and strides, and minimum row of a block
 MOST_DIMENSIONS = 5
 
 PREDICT = {
@@ -41,32 +41,32 @@ PREDICT = {
 
 
 def desc_problem(t: torch.Tensor, block: Sequence[int]) -> str | None:
-    """Why no descriptor can describe a tensor in such blocks, or None where one can.
+    """Returns why no descriptor can describe a tensor in such blocks, or None if one can.
 
     Args:
         t: the tensor, of any dtype.
-        block: sides of a tile, one for each dimension.
+        block: sides of a tile, one per dimension.
     """
     size = t.element_size()
     if not 1 <= t.dim() <= MOST_DIMENSIONS:
-        return f"it has {t.dim()} dimensions, and a descriptor has 1 to {MOST_DIMENSIONS}"
+        return f"it has {t.dim()} dimensions, expected 1 to {MOST_DIMENSIONS}"
     if len(block) != t.dim():
         return f"the block has {len(block)} sides for a tensor of {t.dim()} dimensions"
     for side in block:
         if side < 1 or side & (side - 1):
-            return f"a block has sides that are powers of two, and one of these is {side}"
+            return f"a side of the block is {side}, expected a power of two"
     if block[-1] * size < ALIGNED:
-        return (f"the last side of the block has {block[-1] * size} bytes, and {ALIGNED} are the "
-                f"least")
+        return (f"the last side of the block has {block[-1] * size} bytes, expected at least "
+                f"{ALIGNED}")
     if t.numel() == 0:
         return f"a size is 0, in shape {tuple(t.shape)}"
     if t.stride(-1) != 1:
-        return f"the last dimension has a stride of {t.stride(-1)} elements instead of 1"
+        return f"the last dimension has a stride of {t.stride(-1)} elements, expected 1"
     for dim, stride in enumerate(t.stride()[:-1]):
         if stride == 0:
-            return f"dimension {dim} has a stride of 0: one piece of memory, many times"
+            return f"dimension {dim} has a stride of 0: its elements share memory"
         if stride * size % ALIGNED:
-            return (f"dimension {dim} has a stride of {stride * size} bytes, which is no multiple "
+            return (f"dimension {dim} has a stride of {stride * size} bytes, expected a multiple "
                     f"of {ALIGNED}")
     if t.data_ptr() % ALIGNED:
         return f"it starts {t.data_ptr() % ALIGNED} bytes after a multiple of {ALIGNED}"
@@ -79,16 +79,16 @@ def multiply_tile(
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):
-    """One tile of c = a @ b.T, the same for descriptors of either origin."""
+    """One tile of c = a @ b.T, for descriptors created by the host or the kernel."""
     num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     pid = tl.program_id(axis=0)
     pid_m, pid_n = tl.swizzle2d(
         pid // num_pid_n, pid % num_pid_n, num_pid_m, num_pid_n, GROUP_M)
-    row, col = pid_m * BLOCK_M, pid_n * BLOCK_N  # in elements, as all offsets of descriptors
+    row, col = pid_m * BLOCK_M, pid_n * BLOCK_N  # in elements, like all offsets of descriptors
 
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for k in tl.range(0, K, BLOCK_K):
-        a = a_desc.load([row, k])  # beyond K come zeros, which add nothing
+        a = a_desc.load([row, k])  # zeros beyond K
         b = b_desc.load([col, k])
         acc = tl.dot(a, b.T, acc, input_precision="ieee")
 
@@ -97,12 +97,12 @@ def multiply_tile(
 
 @triton.jit
 def matmul_device_kernel(
-    a_ptr, b_ptr, c_ptr,   # [M, K], [N, K], and [M, N] without gaps
-    stride_am, stride_bn,  # elements from one row to the next
+    a_ptr, b_ptr, c_ptr,   # [M, K], [N, K], and contiguous [M, N]
+    stride_am, stride_bn,  # in elements, from row to row
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):
-    """c = a @ b.T. Every program writes three descriptors to scratch memory, 128 bytes each."""
+    """c = a @ b.T. Each program writes three descriptors of 128 bytes to scratch memory."""
     a_desc = tl.make_tensor_descriptor(
         a_ptr, shape=[M, K], strides=[stride_am, 1], block_shape=[BLOCK_M, BLOCK_K])
     b_desc = tl.make_tensor_descriptor(
@@ -118,24 +118,24 @@ def matmul_host_kernel(
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):
-    """c = a @ b.T. The descriptors come with the launch, as all other arguments do."""
+    """c = a @ b.T. The descriptors are arguments of the launch."""
     multiply_tile(a_desc, b_desc, c_desc, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M)
 
 
 def matmul_desc(a: torch.Tensor, b_t: torch.Tensor, *, host: bool) -> torch.Tensor:
-    """a @ b_t.T as a new contiguous tensor (M, N), for a (M, K) and b_t (N, K).
+    """Returns a @ b_t.T as a new contiguous tensor (M, N), for a (M, K) and b_t (N, K).
 
     Args:
-        host: make the descriptors on the host, or else in the kernel.
+        host: create the descriptors on the host instead of in the kernel.
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is no matrix, the inner sizes or the devices differ, or an argument
-            or the result cannot be described; the message says why.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
+        ValueError: an argument is not a matrix, the inner sizes or the devices differ, or an
+            argument or the result cannot be described; the message contains the reason.
     """
     check_product(a, b_t)
     (M, K), N = a.shape, b_t.shape[0]
-    # In float32 there are no tensor cores to go to, and threads hold the operands themselves.
+    # float32 without TF32 uses no tensor cores, and threads hold the operands in registers.
     single = a.dtype == torch.float32
     block_m, block_n, block_k = (64, 64, 32) if single else (128, 128, 64)
     describable("a", a, [block_m, block_k])
@@ -181,16 +181,16 @@ def channel_scale_kernel(
 
 
 def nhwc_channel_scale(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
-    """x * scale for images (N, H, W, C) without gaps and a factor for each channel, (C,).
+    """Returns x * scale for contiguous images (N, H, W, C) and one factor per channel, (C,).
 
     Raises:
-        TypeError: an argument is no tensor, or the dtypes are unsupported or differ.
-        ValueError: the shapes do not fit, an argument has gaps, the devices differ, or x cannot be
-            described; the message says why.
+        TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
+        ValueError: the shapes do not match, an argument is not contiguous, the devices differ, or x
+            cannot be described; the message contains the reason.
     """
     check_images(x, scale)
     n, h, w, c = x.shape
-    # Channels are last, so they are the dimension without gaps: 16 KB of a row of pixels at a time.
+    # Channels are the contiguous dimension; a tile is up to 16 KB of a row of pixels.
     block_c = min(max(triton.next_power_of_2(c), ALIGNED // x.element_size()), 128)
     block_w = min(triton.next_power_of_2(w), 64)
     block = [1, 1, block_w, block_c]
@@ -206,19 +206,19 @@ def nhwc_channel_scale(x: torch.Tensor, scale: torch.Tensor) -> torch.Tensor:
 
 
 def describable(name: str, t: torch.Tensor, block: Sequence[int]) -> None:
-    """Refuse a tensor that no descriptor describes: the GPU's own check comes without a reason."""
+    """Refuses a tensor that cannot be described; the driver's own check gives no reason."""
     problem = desc_problem(t, block)
     if problem:
         raise ValueError(f"{name} cannot be described: {problem}")
 
 
 def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-    """Memory of a GPU in which a kernel writes the descriptors that it makes itself."""
+    """Allocates GPU memory for the descriptors that a kernel creates."""
     return torch.empty(size, dtype=torch.int8, device="cuda")
 
 
 def check_product(a: torch.Tensor, b_t: torch.Tensor) -> None:
-    """Refuse what is no pair of matrices whose rows are equally long."""
+    """Refuses arguments that are not two matrices with equally long rows."""
     for name, tensor in (("a", a), ("b_t", b_t)):
         check_tensor(name, tensor, 2, a)
     if b_t.shape[1] != a.shape[1]:
@@ -227,19 +227,19 @@ def check_product(a: torch.Tensor, b_t: torch.Tensor) -> None:
 
 
 def check_images(x: torch.Tensor, scale: torch.Tensor) -> None:
-    """Refuse what are no images without gaps and a factor for each of their channels."""
+    """Refuses arguments that are not contiguous images and one factor per channel."""
     for name, tensor, dims in (("x", x, 4), ("scale", scale, 1)):
         check_tensor(name, tensor, dims, x)
         if not tensor.is_contiguous():
-            raise ValueError(f"{name}: expected a tensor without gaps, got strides "
+            raise ValueError(f"{name}: expected a contiguous tensor, got strides "
                              f"{tensor.stride()} for shape {tuple(tensor.shape)}")
     if scale.shape[0] != x.shape[3]:
-        raise ValueError(f"scale: expected {x.shape[3]} elements, one for each channel, got "
+        raise ValueError(f"scale: expected {x.shape[3]} elements, one per channel, got "
                          f"{scale.shape[0]}")
 
 
 def check_tensor(name: str, tensor: torch.Tensor, dims: int, like: torch.Tensor) -> None:
-    """Refuse what is no tensor of so many dimensions, or differs from the first argument."""
+    """Refuses arguments with other dimensions, or unlike the first one in dtype or device."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
     if tensor.dtype not in SUPPORTED:

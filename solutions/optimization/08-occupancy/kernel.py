@@ -1,14 +1,14 @@
-"""How many programs an SM holds, and a grid of as many as the whole GPU holds.
+"""Occupancy of an SM, and a persistent grid that fills the GPU with one wave.
 
     blocks_per_sm = min(by registers, by shared memory, by warps, by blocks)
     axpy(x, y, alpha)[i] = alpha * x[i] + y[i]
 
-A streaming multiprocessor (SM) runs programs, called blocks in the hardware's words, as long as it
-has room for them. It can run out of four things; the first decides. A persistent grid has as many
-programs as fit at the same time, and each walks through its share of the tiles.
+A streaming multiprocessor (SM) runs programs, which CUDA calls blocks, as long as it has resources
+for them. Four resources can run out, and the scarcest one decides. A persistent grid has as many
+programs as fit at the same time, and each loops over its share of the tiles.
 
-Cost of axpy: x and y are read once, the result is written once: 3 * n * itemsize bytes, and as many
-programs as one wave holds.
+Cost of axpy: x and y are loaded once and the result is stored once, 3 * n * itemsize bytes, by the
+programs of one wave.
 
 Source: the rules are those of NVIDIA's occupancy calculator (CUDA C++ Programming Guide, appendix
 on compute capabilities); the limits are from data sheets and drivers.
@@ -23,21 +23,21 @@ import triton
 import triton.language as tl
 
 WARP = 32  # threads
-REGISTERS_AT_ONCE = 256  # a warp gets a multiple of these
-QUARTERS = 4  # of an SM, each with a fourth of its registers and warps
-SHARED_AT_ONCE = 128  # bytes; a block gets a multiple of these
-SYSTEM_SHARED = 1024  # bytes that the system takes for each block, from capability 8.0 on
-MOST_REGISTERS = 255  # of a thread: an instruction has no room for a larger number
-MOST_WARPS = 32  # of a block: 1,024 threads
+REGISTERS_AT_ONCE = 256  # allocation unit of a warp
+QUARTERS = 4  # of an SM, each with a quarter of its registers and warps
+SHARED_AT_ONCE = 128  # bytes; allocation unit of a block
+SYSTEM_SHARED = 1024  # bytes reserved by the system per block, from capability 8.0 on
+MOST_REGISTERS = 255  # per thread: instructions encode a register in 8 bits
+MOST_WARPS = 32  # per block: 1,024 threads
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
-BLOCK_SIZE = 1024  # elements of a tile
+BLOCK_SIZE = 1024  # elements per tile
 AXPY_WARPS = 4
-AXPY_REGISTERS = 32  # of a thread, as `tritonlab inspect` tells; up to 32 make no difference
+AXPY_REGISTERS = 32  # per thread, from `tritonlab inspect`; fewer change nothing
 
 PREDICT = {
     "threads": 4 * 32,
-    "warps_33": 48,  # 33 * 32 = 1,056 become 1,280; 65,536 // 1,280 = 51, a multiple of 4 is 48
+    "warps_33": 48,  # 1,056 rounded up to 1,280; 65,536 // 1,280 = 51, rounded down to 48
     "blocks_98304": 2,
     "blocks_116000": 1,
     "share_167": 12 / 64,
@@ -47,7 +47,7 @@ PREDICT = {
 
 @dataclass(frozen=True)
 class DeviceLimits:
-    """What a GPU has: registers are numbers of 32 bits, shared memory is in bytes."""
+    """Limits of a GPU: registers are 32 bits wide, shared memory is in bytes."""
 
     name: str
     num_sms: int
@@ -60,9 +60,9 @@ class DeviceLimits:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How many blocks and warps an SM holds, ``fraction`` of the warps that it could.
+    """Blocks and warps that an SM holds; ``fraction`` is their share of its maximum of warps.
 
-    ``limiter`` is what runs out first: registers, shared, warps or blocks, or unlaunchable.
+    ``limiter`` is the limiting resource: registers, shared, warps or blocks, or unlaunchable.
     """
 
     blocks_per_sm: int
@@ -82,10 +82,10 @@ NONE_FITS = Occupancy(0, 0, 0.0, "unlaunchable")
 
 
 def device_limits(name: str | None = None) -> DeviceLimits:
-    """The limits of a GPU by its name; without one, of the GPU at hand, or else of an H100.
+    """Returns the limits of a GPU by name; by default those of this GPU, or of an H100.
 
     Raises:
-        ValueError: no GPU of that name is known.
+        ValueError: the table has no GPU of that name.
     """
     if name is None:
         name = name_at_hand() if torch.cuda.is_available() else "h100"
@@ -95,19 +95,19 @@ def device_limits(name: str | None = None) -> DeviceLimits:
 
 
 def name_at_hand() -> str:
-    """The name in ``KNOWN`` of the GPU at hand, ``h100`` for one that is not there."""
+    """Returns the name of this GPU in ``KNOWN``, or ``h100`` if it is not in the table."""
     found = torch.cuda.get_device_properties().name.lower().replace(" ", "")
     return next((name for name in KNOWN if name in found), "h100")
 
 
 def occupancy(regs_per_thread: int, smem_bytes: int, num_warps: int,
               dev: DeviceLimits) -> Occupancy:
-    """How many blocks of a kernel one SM holds at the same time.
+    """Returns how many blocks of a kernel one SM holds at the same time.
 
     Args:
-        regs_per_thread: registers of a thread, at least 1; more than 255 cannot be launched.
-        smem_bytes: shared memory of a block, at least 0.
-        num_warps: of a block, a power of two from 1 to 32.
+        regs_per_thread: registers per thread, at least 1; more than 255 cannot be launched.
+        smem_bytes: shared memory per block, at least 0.
+        num_warps: warps per block, a power of two from 1 to 32.
 
     Raises:
         ValueError: an argument is out of range.
@@ -131,7 +131,7 @@ def occupancy(regs_per_thread: int, smem_bytes: int, num_warps: int,
         "warps": dev.max_warps_per_sm // num_warps,
         "blocks": dev.max_blocks_per_sm,
     }
-    limiter = min(room, key=lambda what: room[what])  # of equal ones, the first
+    limiter = min(room, key=lambda name: room[name])  # the first of equal ones
     blocks = room[limiter]
     if blocks == 0:
         return NONE_FITS
@@ -140,7 +140,7 @@ def occupancy(regs_per_thread: int, smem_bytes: int, num_warps: int,
 
 
 def persistent_grid(dev: DeviceLimits, occ: Occupancy, tiles: int) -> int:
-    """The programs of a persistent grid: as many as fit at once, and none without a tile.
+    """Returns the programs of a persistent grid: as many as fit at once, each with a tile.
 
     Raises:
         ValueError: ``tiles`` is negative, or there are tiles and no program fits.
@@ -148,21 +148,21 @@ def persistent_grid(dev: DeviceLimits, occ: Occupancy, tiles: int) -> int:
     if tiles < 0:
         raise ValueError(f"tiles: expected at least 0, got {tiles}")
     if tiles and occ.blocks_per_sm == 0:
-        raise ValueError(f"occ: no program fits a multiprocessor, and there are {tiles} tiles")
+        raise ValueError(f"occ: no program fits on an SM, and there are {tiles} tiles")
     return min(tiles, dev.num_sms * occ.blocks_per_sm)
 
 
 def round_up(value: int, step: int) -> int:
-    """The smallest multiple of ``step`` that is not below ``value``."""
+    """Returns the smallest multiple of ``step`` that is at least ``value``."""
     return -(-value // step) * step
 
 
 @triton.jit
 def axpy_kernel(
-    x_ptr, y_ptr, out_ptr,     # [n] without gaps, all three
+    x_ptr, y_ptr, out_ptr,     # [n], all contiguous
     alpha,
     n,
-    BLOCK_SIZE: tl.constexpr,  # elements of a tile
+    BLOCK_SIZE: tl.constexpr,  # elements per tile
 ):
     """out[i] = alpha * x[i] + y[i]. Program p owns tiles p, p + P, p + 2 P, … of P programs."""
     tiles = tl.cdiv(n, BLOCK_SIZE)
@@ -177,11 +177,11 @@ def axpy_kernel(
 
 
 def axpy(x: torch.Tensor, y: torch.Tensor, alpha: float) -> torch.Tensor:
-    """alpha * x + y for two contiguous vectors, as a new one, by a persistent grid.
+    """Returns alpha * x + y for two contiguous vectors, computed by a persistent grid.
 
     Raises:
-        TypeError: x or y is no tensor of a supported dtype, or the dtypes differ.
-        ValueError: x or y is no contiguous vector, or the lengths differ.
+        TypeError: x or y is not a tensor of a supported dtype, or the dtypes differ.
+        ValueError: x or y is not a contiguous vector, or the lengths differ.
     """
     check_vectors(x, y)
     out = torch.empty_like(x)
@@ -195,11 +195,11 @@ def axpy(x: torch.Tensor, y: torch.Tensor, alpha: float) -> torch.Tensor:
 
 
 def check_vectors(x: torch.Tensor, y: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Refuses arguments outside the contract, before anything is allocated or launched.
 
     Raises:
-        TypeError: x or y is no tensor of a supported dtype, or the dtypes differ.
-        ValueError: x or y is no contiguous vector, or the lengths differ.
+        TypeError: x or y is not a tensor of a supported dtype, or the dtypes differ.
+        ValueError: x or y is not a contiguous vector, or the lengths differ.
     """
     for name, tensor in (("x", x), ("y", y)):
         if not isinstance(tensor, torch.Tensor):

@@ -1,23 +1,22 @@
-"""Numbers of 8 bits: scaled so that they fit, multiplied on tensor cores, summed in float32.
+"""FP8 matrices: scaled into the range of e4m3, multiplied on tensor cores, summed in float32.
 
     q[i, k], scale    = x[i, k] / scale rounded to float8,   scale = max |x| / 448
     out[m, n]         = scale_a * scale_b * sum_k a_q[m, k] * b_q_t[n, k]
     format_report     : how long a product takes in five formats, and how far off it is
 
-Float8 here is e4m3: a sign, 4 bits of exponent, 3 of mantissa. It has no infinities, its largest
-number is 448, its smallest 2**-9, and two adjacent numbers differ by an eighth to a sixteenth. So a
-tensor is divided by a scale before, which takes its largest number to 448, and a product is
-multiplied by the scales of both operands behind. One scale may serve a whole tensor, or one each
-of its rows.
+float8 here is e4m3: a sign, 4 bits of exponent, 3 bits of mantissa. It has no infinities, its
+largest number is 448, its smallest is 2**-9, and adjacent numbers differ by 1/16 to 1/8. So a
+tensor is divided by a scale that takes its largest magnitude to 448, and a product is multiplied
+by the scales of both operands at the end. A scale belongs to a whole tensor or to a row.
 
-Cost: quantizing reads x twice and writes a byte for each element. The product reads
-(M + N) * K bytes at least, for 2 * M * N * K operations, and stores its result once.
+Cost: quantizing loads x twice and stores a byte per element. The product loads at least (M + N) * K
+bytes, for 2 * M * N * K FLOP, and stores its result once.
 
-Precision: products of float8 are exact in float32. Tensor cores of Hopper keep fewer than 24 bits
-of a running sum, so the sum leaves them after every step of the loop and goes on in float32.
+Precision: products of float8 are exact in float32. Hopper's tensor cores keep fewer than 24 bits of
+a running sum, so the sum is promoted to float32 after every step of the loop.
 
-Source: P. Micikevicius and others, "FP8 formats for deep learning", 2022; that sums should leave
-the tensor cores every 128 numbers, from DeepSeek-AI, "DeepSeek-V3 technical report", 2024, 3.3.2.
+Source: P. Micikevicius and others, "FP8 formats for deep learning", 2022; promotion every 128
+products, from DeepSeek-AI, "DeepSeek-V3 technical report", 2024, 3.3.2.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ import triton.language as tl
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 LARGEST = 448.0  # of float8 e4m3: 1.75 * 2**8
-QUANTISED = (torch.float16, torch.bfloat16, torch.float32)
+QUANTIZED = (torch.float16, torch.bfloat16, torch.float32)
 RESULTS = (torch.float16, torch.bfloat16, torch.float32)
-LEAST_CAPABILITY = (8, 9)  # of GPUs whose tensor cores multiply float8
-LARGE = 512  # rows and columns from which on TMA moves the tiles of a product
+LEAST_CAPABILITY = (8, 9)  # of GPUs with float8 tensor cores
+LARGE = 512  # rows and columns; from this size on, TMA copies the tiles
 
 PREDICT = {
     "scale": 896 / LARGEST,
@@ -54,10 +53,10 @@ PREDICT = {
 
 @triton.jit
 def amax_kernel(
-    x_ptr, amax_ptr,        # [n_rows, n_cols], and [n_rows] or [1], which begin at 0
-    stride_xm, stride_xk,   # elements from one row to the next, and from one column
+    x_ptr, amax_ptr,        # [n_rows, n_cols], and [n_rows] or [1], initially 0
+    stride_xm, stride_xk,   # in elements: from row to row, from column to column
     n_cols,
-    PER_ROW: tl.constexpr,  # a maximum for each row, or one for all
+    PER_ROW: tl.constexpr,  # a maximum per row, or one for all
     BLOCK: tl.constexpr,
 ):
     """amax = max |x|, of each row or of all. One program owns BLOCK elements of one row."""
@@ -67,7 +66,7 @@ def amax_kernel(
     x = tl.load(x_ptr + row * stride_xm + cols * stride_xk, mask=cols < n_cols, other=0.0)
 
     size = tl.abs(x.to(tl.float32))
-    largest = tl.max(tl.where(size == size, size, 0.0), axis=0)  # NaN is no size
+    largest = tl.max(tl.where(size == size, size, 0.0), axis=0)  # NaN is ignored
 
     tl.atomic_max(amax_ptr + (row if PER_ROW else 0), largest, sem="relaxed")
 
@@ -75,7 +74,7 @@ def amax_kernel(
 @triton.jit
 def quantize_kernel(
     x_ptr, amax_ptr,        # [n_rows, n_cols], and [n_rows] or [1]
-    q_ptr, scale_ptr,       # as x without gaps, and as amax
+    q_ptr, scale_ptr,       # like x but contiguous, and like amax
     stride_xm, stride_xk,
     n_cols,
     LARGEST: tl.constexpr,
@@ -91,9 +90,9 @@ def quantize_kernel(
 
     x = tl.load(x_ptr + row * stride_xm + cols * stride_xk, mask=mask, other=0.0)
     scale = tl.load(amax_ptr + own) / LARGEST
-    scale = tl.where(scale > 0.0, scale, 1.0)  # of zeros, and of what is too small to divide by
+    scale = tl.where(scale > 0.0, scale, 1.0)  # for amax of 0, or too small
 
-    # What is beyond LARGEST by a rounding becomes LARGEST; NaN stays NaN.
+    # Values that rounding takes beyond LARGEST become LARGEST; NaN stays NaN.
     q = (x.to(tl.float32) / scale).to(q_ptr.dtype.element_ty)
 
     tl.store(q_ptr + row * n_cols + cols, q, mask=mask)
@@ -102,22 +101,21 @@ def quantize_kernel(
 
 
 def quantize_fp8(x: torch.Tensor, *, per_row: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """x as float8 e4m3 and the scale to multiply it by: x is about q * scale.
+    """Returns x as float8 e4m3 and its scale: x is approximately q * scale.
 
     Args:
         x: a matrix (M, K) of float16, bfloat16 or float32 with any strides.
-        per_row: one scale for each row, or else one for all.
+        per_row: one scale per row instead of one for all.
 
     Returns:
-        q (M, K) without gaps, and the scale in float32 of shape (M, 1), or () for all rows.
-        A scale is max |x| / 448, and 1 where all numbers are zero. NaN stays NaN, and counts for
-        no maximum.
+        Contiguous q (M, K), and the scale in float32 with shape (M, 1), or () for all rows. A scale
+        is max |x| / 448, or 1 if all values are zero. NaN stays NaN, and is ignored in the maximum.
 
     Raises:
-        TypeError: x is no tensor of these dtypes.
+        TypeError: x is not a tensor of these dtypes.
         ValueError: x does not have two dimensions.
     """
-    check_matrix("x", x, QUANTISED)
+    check_matrix("x", x, QUANTIZED)
     n_rows, n_cols = x.shape
     q = torch.empty((n_rows, n_cols), dtype=torch.float8_e4m3fn, device=x.device)
     shape = (n_rows, 1) if per_row else ()
@@ -142,20 +140,20 @@ def quantize_fp8(x: torch.Tensor, *, per_row: bool = False) -> tuple[torch.Tenso
 
 @triton.jit
 def matmul_fp8_kernel(
-    a_ptr, b_ptr, c_ptr,          # [M, K], [N, K], both float8, and [M, N] without gaps
-    scale_a_ptr, scale_b_ptr,     # of each row of a and of b, or of all
-    a_desc, b_desc,               # descriptors of the first two, or None
-    stride_am, stride_bn,         # elements from one row to the next; within rows are no gaps
-    stride_sm, stride_sn,         # from one scale to the next, 0 where there is only one
+    a_ptr, b_ptr, c_ptr,          # [M, K], [N, K], both float8, and contiguous [M, N]
+    scale_a_ptr, scale_b_ptr,     # per row of a and of b, or one for all
+    a_desc, b_desc,               # descriptors of a and b, or None
+    stride_am, stride_bn,         # in elements, from row to row; rows are contiguous
+    stride_sm, stride_sn,         # from scale to scale, 0 for a single one
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-    GROUP_M: tl.constexpr,        # rows of tiles that are walked through together
-    IMPRECISE: tl.constexpr,      # numbers that tensor cores may add up by themselves
-    DESCRIBED: tl.constexpr,      # whether tiles come by descriptors, with zeros outside
+    GROUP_M: tl.constexpr,        # rows of tiles per group of the tile order
+    IMPRECISE: tl.constexpr,      # products that tensor cores may sum before promotion
+    DESCRIBED: tl.constexpr,      # whether tiles are loaded through descriptors
 ):
     """c = scale_a * scale_b * (a @ b.T). One program owns BLOCK_M x BLOCK_N elements of c.
 
-    It reads (BLOCK_M + BLOCK_N) * K bytes and the scales of its rows and columns.
+    It loads (BLOCK_M + BLOCK_N) * K bytes and the scales of its rows and columns.
     """
     num_pid_m, num_pid_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     pid = tl.program_id(axis=0)
@@ -166,7 +164,7 @@ def matmul_fp8_kernel(
     offs_k = tl.arange(0, BLOCK_K)
     in_m, in_n = offs_m < M, offs_n < N
 
-    # K runs without gaps in both: the only order in which Hopper's tensor cores read 8 bits.
+    # K is contiguous in both, the only layout in which Hopper's tensor cores read 8 bits.
     a_ptrs = a_ptr + offs_m[:, None] * stride_am + offs_k[None, :]
     b_ptrs = b_ptr + offs_n[None, :] * stride_bn + offs_k[:, None]
 
@@ -183,7 +181,7 @@ def matmul_fp8_kernel(
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
 
-    # Once, behind the loop, one after the other: the product of two scales may leave float32.
+    # Once, after the loop, and one by one: the product of two scales may underflow in float32.
     scale_a = tl.load(scale_a_ptr + offs_m * stride_sm, mask=in_m, other=0.0)
     scale_b = tl.load(scale_b_ptr + offs_n * stride_sn, mask=in_n, other=0.0)
     acc = acc * scale_a[:, None] * scale_b[None, :]
@@ -195,17 +193,17 @@ def matmul_fp8(
     a_q: torch.Tensor, b_q_t: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor,
     out_dtype: torch.dtype = torch.float16,
 ) -> torch.Tensor:
-    """(a_q * scale_a) @ (b_q_t * scale_b).T as a new contiguous tensor (M, N) of ``out_dtype``.
+    """Returns (a_q * scale_a) @ (b_q_t * scale_b).T, contiguous (M, N) of ``out_dtype``.
 
     Args:
-        a_q, b_q_t: matrices (M, K) and (N, K) of float8 e4m3, rows without gaps.
-        scale_a, scale_b: float32, () or (M, 1) and () or (N, 1), as ``quantize_fp8`` makes them.
+        a_q, b_q_t: matrices (M, K) and (N, K) of float8 e4m3 with contiguous rows.
+        scale_a, scale_b: float32, () or (M, 1) and () or (N, 1), as ``quantize_fp8`` returns them.
         out_dtype: float16, bfloat16 or float32.
 
     Raises:
-        TypeError: an argument is no tensor or of another dtype.
-        ValueError: the shapes do not fit, the devices differ, or rows have gaps.
-        RuntimeError: the GPU here cannot multiply float8.
+        TypeError: an argument is not a tensor, or has another dtype.
+        ValueError: the shapes do not match, the devices differ, or rows are not contiguous.
+        RuntimeError: this GPU cannot multiply float8.
     """
     check_product(a_q, b_q_t, scale_a, scale_b, out_dtype)
     check_gpu()
@@ -213,8 +211,8 @@ def matmul_fp8(
     c = torch.empty((M, N), dtype=out_dtype, device=a_q.device)
     if c.numel() == 0:
         return c
-    # Of 4 warps each, two programs fit on an SM: while one adds up what left its tensor
-    # cores, the other multiplies. Addresses of threads would take the registers for that.
+    # With 4 warps, two programs fit on an SM: while one promotes its sums, the other multiplies.
+    # Pointers would need the registers that this takes, so pointer tiles get 8 warps.
     described = min(M, N) >= LARGE and all(map(is_described, (a_q, b_q_t)))
     block_m, block_n, block_k = 128, 128, 128
     grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
@@ -232,18 +230,18 @@ def matmul_fp8(
 
 
 def is_described(x: torch.Tensor) -> bool:
-    """Whether TMA takes x: no gaps within rows, all else at multiples of 16 bytes."""
+    """Returns whether TMA can copy x: contiguous rows, aligned to 16 bytes."""
     return x.numel() > 0 and x.stride(1) == 1 and x.data_ptr() % 16 == 0 and (
         x.stride(0) > 0 and x.stride(0) * x.element_size() % 16 == 0)
 
 
 # ---------------------------------------------------------------------------------------------
-# Formats beside each other
+# Formats compared
 
 
 @dataclass(frozen=True)
 class FormatRow:
-    """One format: its product's time, its rate, and its error as a share of the exact result."""
+    """One format: time and rate of its product, and its relative error."""
 
     name: str  # fp32, tf32, fp16, bf16 or fp8
     ms: float
@@ -252,15 +250,15 @@ class FormatRow:
 
 
 def format_report(m: int, n: int, k: int) -> list[FormatRow]:
-    """The product of the same random matrices (m, k) and (k, n) in five formats, on this GPU.
+    """Compares products of the same random (m, k) and (k, n) in five formats on this GPU.
 
-    Timed is the product alone: operands have their format before. The error is the norm of the
-    difference from the product of the unrounded matrices over the norm of that, so it holds what
-    was lost by rounding the operands too. A GPU that cannot multiply float8 has four rows.
+    The time is that of the product alone: operands are converted before. The error is the norm of
+    the difference from the product of the unrounded matrices over the norm of that product, so it
+    includes the rounding of the operands. A GPU that cannot multiply float8 has four rows.
 
     Raises:
         ValueError: a size is below 1.
-        RuntimeError: there is no GPU: nothing else tells how long a product takes.
+        RuntimeError: there is no GPU to measure.
     """
     for name, size in (("m", m), ("n", n), ("k", k)):
         if size < 1:
@@ -290,7 +288,7 @@ def in_16_bits(a: torch.Tensor, b_t: torch.Tensor) -> Callable[[], torch.Tensor]
 
 
 def in_8_bits(a: torch.Tensor, b_t: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """The product of two quantized matrices; to quantize them is no part of it."""
+    """Returns a function that multiplies the matrices, which are quantized here, before it."""
     a_q, scale_a = quantize_fp8(a, per_row=True)
     b_q_t, scale_b = quantize_fp8(b_t, per_row=True)
     return lambda: matmul_fp8(a_q, b_q_t, scale_a, scale_b)
@@ -298,7 +296,7 @@ def in_8_bits(a: torch.Tensor, b_t: torch.Tensor) -> Callable[[], torch.Tensor]:
 
 @contextmanager
 def tf32_allowed(allowed: bool) -> Iterator[None]:
-    """Whether torch may round float32 operands to TF32, inside."""
+    """Sets whether torch may round float32 operands to TF32, inside the context."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = allowed
     try:
@@ -308,23 +306,23 @@ def tf32_allowed(allowed: bool) -> Iterator[None]:
 
 
 def capability() -> tuple[int, int] | None:
-    """Compute capability of the GPU here, such as (9, 0); None where there is none."""
+    """Returns the compute capability of this GPU, such as (9, 0); None without a GPU."""
     return torch.cuda.get_device_capability() if torch.cuda.is_available() else None
 
 
 def the_gpu() -> torch.device:
-    """The GPU here.
+    """Returns this GPU.
 
     Raises:
         RuntimeError: there is none.
     """
     if not torch.cuda.is_available():
-        raise RuntimeError("format_report measures a GPU, and no GPU was found here.")
+        raise RuntimeError("format_report measures a GPU, and no GPU was found.")
     return torch.device("cuda")
 
 
 def time_ms(work: Callable[[], torch.Tensor], repeats: int = 20) -> float:
-    """Milliseconds that a work takes on this GPU: the median of ``repeats`` runs after a first."""
+    """Returns the median time of ``repeats`` runs in ms, after a warm-up run."""
     work()
     taken = []
     for _ in range(repeats):
@@ -338,27 +336,27 @@ def time_ms(work: Callable[[], torch.Tensor], repeats: int = 20) -> float:
 
 
 # ---------------------------------------------------------------------------------------------
-# What is refused
+# Argument checks
 
 
 def check_gpu() -> None:
-    """Refuse a GPU without tensor cores for float8, before its compiler does in other words."""
+    """Refuses a GPU without float8 tensor cores, with a clearer error than the compiler's."""
     found = capability()
     if found is not None and found < LEAST_CAPABILITY:
         least, own = (".".join(map(str, version)) for version in (LEAST_CAPABILITY, found))
         raise RuntimeError(f"float8 products need a GPU of compute capability {least} or higher, "
-                           f"and this one has {own}.")
+                           f"and this GPU has {own}.")
 
 
 def check_product(
     a_q: torch.Tensor, b_q_t: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor,
     out_dtype: torch.dtype,
 ) -> None:
-    """Refuse what the contract of ``matmul_fp8`` does not cover."""
+    """Refuses arguments outside the contract of ``matmul_fp8``."""
     for name, tensor in (("a_q", a_q), ("b_q_t", b_q_t)):
         check_matrix(name, tensor, (torch.float8_e4m3fn,))
         if tensor.shape[1] > 1 and tensor.stride(1) != 1:
-            raise ValueError(f"{name}: expected rows without gaps, so that K runs through memory, "
+            raise ValueError(f"{name}: expected contiguous rows, so that K is contiguous, "
                              f"got strides {tensor.stride()} for shape {tuple(tensor.shape)}")
     if b_q_t.shape[1] != a_q.shape[1]:
         raise ValueError(f"b_q_t: expected {a_q.shape[1]} columns like a_q, got shape "
@@ -376,7 +374,7 @@ def check_product(
 
 
 def check_matrix(name: str, tensor: torch.Tensor, dtypes: tuple[torch.dtype, ...]) -> None:
-    """Refuse what is no matrix of one of these dtypes."""
+    """Refuses arguments that are not a matrix of one of these dtypes."""
     check_tensor(name, tensor, dtypes)
     if tensor.dim() != 2:
         raise ValueError(f"{name}: expected 2 dimensions, got {tensor.dim()} in shape "
@@ -384,7 +382,7 @@ def check_matrix(name: str, tensor: torch.Tensor, dtypes: tuple[torch.dtype, ...
 
 
 def check_tensor(name: str, tensor: torch.Tensor, dtypes: tuple[torch.dtype, ...]) -> None:
-    """Refuse what is no tensor of one of these dtypes."""
+    """Refuses arguments that are not a tensor of one of these dtypes."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
     if tensor.dtype not in dtypes:

@@ -79,7 +79,7 @@ def test_a_time_passes_fails_or_tells_nothing(part, spread, throttled, verdict):
     found, said = judge(at(part, spread=spread, throttled=throttled), SUM, CEILINGS, 0.70)
 
     assert found is verdict
-    assert "70 % is asked for; 40 repeats" in said
+    assert "70 % is required; 40 repeats" in said
 
 
 def test_what_is_faster_than_the_gpu_is_impossible():
@@ -93,7 +93,7 @@ def test_words_hold_every_number():
     measured = taking(SUM.bytes / 2.91e9)
 
     assert words(measured, SUM, CEILINGS, 0.70) == (
-        "2.91 TB/s, 68 % of this GPU's copy speed, 70 % is asked for; 40 repeats, spread 2 %")
+        "2.91 TB/s, 68 % of this GPU's copy speed, 70 % is required; 40 repeats, spread 2 %")
     assert words(taking(1.7), PRODUCT, CEILINGS).startswith(
         "646.8 TFLOP/s, 85 % of this GPU's matmul speed; ")
     assert "69 %" in words(at(0.6996), SUM, CEILINGS)

@@ -153,7 +153,7 @@ def test_programs_that_wait_for_each_other_for_ever_are_told(options: Any) -> No
         two_ways_kernel[(2,)](ints(2))
 
     assert failed.value.finding.code == "R02"
-    assert "program 0 waits for ever: it reads `flags_ptr`[0]" in failed.value.finding.seen
+    assert "program 0 waits forever: it polls `flags_ptr`[0]" in failed.value.finding.seen
 
 
 def test_a_loop_that_changes_nothing_is_told() -> None:

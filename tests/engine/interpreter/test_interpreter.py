@@ -153,21 +153,21 @@ def test_a_right_copy_has_no_findings() -> None:
 WRONG = {
     "load past the end": (
         {"MASK_LOAD": False}, "M01",
-        "program 1 loaded 6 elements past the end of `x_ptr` (first index 10 of 10)"),
+        "program 1 loaded 6 elements past the end of `x_ptr` (first index 10, size 10)"),
     "load before the start": (
         {"SHIFT": -3}, "M01",
         "program 0 loaded 3 elements before the start of `x_ptr` (first index -3)"),
     "store past the end": (
         {"MASK_STORE": False, "OTHER": 0.0}, "M02",
-        "program 1 stored 6 elements past the end of `out_ptr` (first index 10 of 10)"),
+        "program 1 stored 6 elements past the end of `out_ptr` (first index 10, size 10)"),
     "wrong axis": (
         {"AXIS": 1}, "M04",
-        "programs 0 and 1 both stored element 0 of `out_ptr`; the kernel asks for program_id "
-        "along axis 1, where the grid is 1"),
+        "programs 0 and 1 both stored element 0 of `out_ptr`; the kernel reads tl.program_id "
+        "along axis 1 only, where the grid size is 1"),
     "wild address": (
         {"SHIFT": 1 << 44, "MASK_STORE": True}, "M01",
-        "program 0 loaded 8 elements at an address that belongs to no argument; "
-        "1 more program did so"),
+        "program 0 loaded 8 elements at an address outside every tensor argument; "
+        "1 more program did the same"),
 }
 
 
@@ -177,7 +177,7 @@ def test_an_axis_of_the_grid_that_a_kernel_never_asks_for_is_told() -> None:
     copy(bench, n=16, grid=(2, 2))
 
     assert bench.findings["M04"].endswith(
-        "; the grid is (2, 2), and the kernel asks for its place along axis 0 only")
+        "; the grid is (2, 2), and the kernel reads tl.program_id along axis 0 only")
 
 
 @pytest.mark.parametrize(("changes", "code", "seen"), WRONG.values(), ids=WRONG)
@@ -235,14 +235,14 @@ def copy_own_kernel(x_ptr, out_ptr, BLOCK_SIZE: tl.constexpr):
     tl.store(out_ptr + offs, tl.load(x_ptr + offs))
 
 
-def test_reading_what_nobody_wrote() -> None:
+def test_reading_uninitialized_memory() -> None:
     bench, source, out = Bench(), floats(8), floats(8)
 
     bench.launch(copy_own_kernel, (1,), x_ptr=bench.fresh(source), out_ptr=bench.fresh(out),
                  BLOCK_SIZE=8)
 
     assert bench.findings == {
-        "M06": "program 0 reads memory nobody wrote: 8 elements of `x_ptr` (first index 0)"}
+        "M06": "program 0 loaded uninitialized memory: 8 elements of `x_ptr` (first index 0)"}
 
 
 def test_storing_into_an_input() -> None:
@@ -252,7 +252,7 @@ def test_storing_into_an_input() -> None:
                  BLOCK_SIZE=8)
 
     assert bench.findings == {
-        "M07": "input `out_ptr` was modified: program 0 stored 8 elements into it (first index 0)"}
+        "M07": "input `out_ptr` was modified: program 0 stored 8 elements to it (first index 0)"}
 
 
 @triton.jit
@@ -298,7 +298,7 @@ def test_loading_what_another_program_stored_in_the_same_launch() -> None:
 
     assert bench.findings == {
         "M09": "program 1 loaded 1 element of `out_ptr` that program 0 stored in the same launch "
-               "(first index 0); 2 more programs did so"}
+               "(first index 0); 2 more programs did the same"}
 
 
 def test_a_second_launch_may_read_and_overwrite_the_first_ones_results() -> None:
@@ -397,7 +397,8 @@ def test_offsets_that_wrap_round(wide: bool, codes: set[str]) -> None:
         assert out.tolist() == [0, 1, 2, 3]
     else:
         assert bench.findings["M05"].startswith(
-            "program 2 loaded 1 element of `x_ptr` at index -2147483648, outside 0 to 3221225472")
+            "program 2 loaded 1 element of `x_ptr` at index -2147483648, outside the valid range 0 "
+            "to 3221225472")
 
 
 def test_the_shadow_of_a_huge_storage_takes_pages_only_where_it_is_used() -> None:

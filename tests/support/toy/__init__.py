@@ -49,7 +49,8 @@ def write_course(root: Path) -> Path:
 
 
 def write_module(root: Path, track: str, folder: str, title: str,
-                 prerequisites: list[str] | None = None, core: bool = True) -> None:
+                 prerequisites: list[str] | None = None, core: bool = True,
+                 before: str = "") -> None:
     exercise, solution, suite = (root / kind / track / folder
                                  for kind in ("tracks", "solutions", "suites"))
     for path in (exercise, solution, suite):
@@ -61,6 +62,7 @@ core = {str(core).lower()}
 minutes = 90
 objectives = ["do it"]
 prerequisites = {prerequisites or []!r}
+before = "{before}"
 
 [[hints]]
 group = "A"

@@ -1,17 +1,17 @@
 """Nine kernels of a colleague's branch, none of which works, and two tools that do not help.
 
-Goal:    repair the nine kernels, write down what was wrong with each, and make the tools tell.
-Shapes:  beside each wrapper. Tensors are contiguous and have at most 2**31 - 1 elements; results
-         are new tensors, inputs stay as they are.
-Given:   all that is right. Every kernel has one mistake; its wrapper may have it instead. Above
-         each kernel stands what your colleague saw; nobody has looked for the reason.
+Goal:    repair the nine kernels, record the cause of each failure, and make the tools useful.
+Shapes:  in the docstring of each wrapper. Tensors are contiguous and have at most 2**31 - 1
+         elements. Results are new tensors; inputs are not modified.
+Given:   everything that is right. Each kernel or its wrapper has exactly one bug. The comment above
+         each kernel describes the symptom; nobody has looked for the cause.
 Judged:  values     float32, float16, bfloat16; sizes around a block, NaN and infinities
-         memory     no program touches an element that is not there; every element is written
-         cost       what the job needs is read once and each result is written once
+         memory     every access is in bounds, and every element of the result is written
+         cost       each input element is read once and each result is written once
          DIAGNOSES  phase and cause as the README lists them, and a part of the faulty line as it
-                    stands in this file now, before you repair it
-         compare    planted differences: NaN, infinities, no element, no dimension
-         trace_program   what one program prints, and nothing of the others
+                    is in this file now, before you repair it
+         compare    planted differences: NaN, infinities, empty and 0-d tensors
+         trace_program   the output of one program, and nothing from the others
 
 `python kernel.py` runs four public cases, `tritonlab grade track3/basic-debugging` all of them.
 """
@@ -26,16 +26,16 @@ import torch
 import triton
 import triton.language as tl
 
-TRACE_BLOCK = 8  # elements that one program of trace_kernel prints
+TRACE_BLOCK = 8  # elements printed by one program of trace_kernel
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What was wrong with a kernel; the README lists the phases and the causes."""
+    """What was wrong with a kernel. The README lists the phases and the causes."""
 
     phase: str
     cause: str
-    line_contains: str  # a part of the faulty line that at most one other line holds too
+    line_contains: str  # part of the faulty line; at most one other line may contain it
 
 
 DIAGNOSES: dict[str, Diagnosis] = {
@@ -52,15 +52,15 @@ DIAGNOSES: dict[str, Diagnosis] = {
 
 
 # ---------------------------------------------------------------------------------------------
-# Element by element
+# Elementwise kernels
 
 
-# Symptom: nothing runs. "arange's arguments must be of type tl.constexpr", says Triton. But 256 is
-# a constant, is it not?
+# Symptom: does not compile. Triton reports "arange's arguments must be of type tl.constexpr",
+# although the wrapper passes the constant 256.
 @triton.jit
 def scale_kernel(
     x_ptr, out_ptr,       # [n]
-    n, s, BLOCK,          # elements, the factor, elements per program
+    n, s, BLOCK,          # elements, factor, elements per program
 ):
     """out[i] = s * x[i]. One program owns BLOCK elements. Moves 2 * n * itemsize bytes."""
     offs = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
@@ -72,22 +72,22 @@ def scale_kernel(
 
 
 def scale(x: torch.Tensor, s: float) -> torch.Tensor:
-    """s * x for a vector."""
+    """Returns s * x for a vector."""
     out = torch.empty_like(x)
     n, block = x.numel(), 256
     scale_kernel[(triton.cdiv(n, block),)](x, out, n, s, BLOCK=block)
     return out
 
 
-# Symptom: right for 256, 512 and 1 024 numbers. Of 1 000 the first 768 are right, and the others
-# look like numbers from another job. No access is out of bounds.
+# Symptom: right for 256, 512 and 1,024 elements. With 1,000, the first 768 are right, and the
+# others look like values of another tensor. No access is out of bounds.
 @triton.jit
 def clip_add_kernel(
     x_ptr, y_ptr, out_ptr,  # [n]
     n, lo, hi,
     BLOCK: tl.constexpr,    # elements per program
 ):
-    """out[i] = x[i] + y[i], kept between lo and hi. Moves 3 * n * itemsize bytes."""
+    """out[i] = x[i] + y[i], clamped to [lo, hi]. Moves 3 * n * itemsize bytes."""
     offs = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
 
@@ -102,14 +102,14 @@ def clip_add_kernel(
 
 
 def clip_add(x: torch.Tensor, y: torch.Tensor, lo: float, hi: float) -> torch.Tensor:
-    """x + y for two vectors, with lo below and hi above; NaN stays NaN."""
+    """Returns x + y for two vectors, clamped to [lo, hi]. NaN stays NaN."""
     out = torch.empty_like(x)
     n, block = x.numel(), 256
     clip_add_kernel[(n // block,)](x, y, out, n, lo, hi, BLOCK=block)
     return out
 
 
-# Symptom: nothing runs. "module 'triton.language' has no attribute 'relu'".
+# Symptom: does not compile. Triton reports "module 'triton.language' has no attribute 'relu'".
 @triton.jit
 def relu_kernel(
     x_ptr, out_ptr,       # [n]
@@ -127,7 +127,7 @@ def relu_kernel(
 
 
 def relu(x: torch.Tensor) -> torch.Tensor:
-    """x for a vector, with 0 for every number below 0; NaN stays NaN."""
+    """Returns a vector with its negative elements replaced by 0. NaN stays NaN."""
     out = torch.empty_like(x)
     n, block = x.numel(), 256
     relu_kernel[(triton.cdiv(n, block),)](x, out, n, BLOCK=block)
@@ -138,13 +138,13 @@ def relu(x: torch.Tensor) -> torch.Tensor:
 # Rows and columns
 
 
-# Symptom: with TRITON_INTERPRET=1 all sums are right. On the GPU nothing runs: "Loop-carried
-# variable acc has initial type <['32'], fp32> but is re-assigned to <['32', '32'], fp32> in loop".
+# Symptom: right with TRITON_INTERPRET=1. On the GPU it does not compile: "Loop-carried variable acc
+# has initial type <['32'], fp32> but is re-assigned to <['32', '32'], fp32> in loop".
 @triton.jit
 def col_sum_kernel(
     x_ptr, out_ptr,       # [M, N] and [N]
     M, N,
-    BLOCK: tl.constexpr,  # columns of one program, and rows of one step
+    BLOCK: tl.constexpr,  # columns per program, and rows per step
 ):
     """out[n] = sum of x[:, n]. One program owns BLOCK columns.
 
@@ -165,7 +165,7 @@ def col_sum_kernel(
 
 
 def col_sum(x: torch.Tensor) -> torch.Tensor:
-    """The sum of every column of a matrix, summed in float32."""
+    """Returns the sum of each column of a matrix, accumulated in float32."""
     M, N = x.shape
     out = x.new_empty(N)
     block = 32
@@ -173,15 +173,15 @@ def col_sum(x: torch.Tensor) -> torch.Tensor:
     return out
 
 
-# Symptom: right for 64 columns. With 50 columns the row -3, -1, -2, ... has the maximum 0, which it
-# does not hold. Rows with a positive number are right.
+# Symptom: right for 64 columns. With 50 columns, the maximum of the row -3, -1, -2, ... is 0, which
+# the row does not contain. Rows with a positive element are right.
 @triton.jit
 def row_max_kernel(
     x_ptr, out_ptr,       # [M, N] and [M]
     N,
     BLOCK: tl.constexpr,  # power of two >= N
 ):
-    """out[m] = largest of x[m, :]. One program owns row m. Moves M * (N + 1) * itemsize bytes."""
+    """out[m] = max of x[m, :]. One program owns row m. Moves M * (N + 1) * itemsize bytes."""
     row = tl.program_id(axis=0)
     cols = tl.arange(0, BLOCK)
 
@@ -191,14 +191,14 @@ def row_max_kernel(
 
 
 def row_max(x: torch.Tensor) -> torch.Tensor:
-    """The largest number of every row of a matrix with at least one column and no NaN."""
+    """Returns the maximum of each row of a matrix with at least one column and no NaN."""
     M, N = x.shape
     out = x.new_empty(M)
     row_max_kernel[(M,)](x, out, N, BLOCK=triton.next_power_of_2(N))
     return out
 
 
-# Symptom: nothing runs. "unsupported tensor index: constexpr[0]" on the GPU, "'int' object is not
+# Symptom: does not run. "unsupported tensor index: constexpr[0]" on the GPU, "'int' object is not
 # iterable" with TRITON_INTERPRET=1.
 @triton.jit
 def first_elem_kernel(
@@ -216,7 +216,7 @@ def first_elem_kernel(
 
 
 def first_elem(x: torch.Tensor) -> torch.Tensor:
-    """The first number of every row of a matrix with at least one column."""
+    """Returns the first element of each row of a matrix with at least one column."""
     M, N = x.shape
     out = x.new_empty(M)
     first_elem_kernel[(M,)](x, out, N, BLOCK=triton.next_power_of_2(N))
@@ -227,17 +227,17 @@ def first_elem(x: torch.Tensor) -> torch.Tensor:
 # Tiles and windows
 
 
-# Symptom: right for 64 x 64. For 33 x 60 some numbers change from run to run, and once the process
-# died a few kernels later. The mask looks right.
+# Symptom: right for 64 x 64. For 33 x 60, some values change from run to run, and once the process
+# crashed a few kernels later. The mask looks right.
 @triton.jit
 def masked_outer_kernel(
     x_ptr, y_ptr, out_ptr,  # [M], [N] and [M, N]
     M, N,
-    BLOCK: tl.constexpr,    # rows and columns of one tile
+    BLOCK: tl.constexpr,    # rows and columns of a tile
 ):
-    """out[m, n] = x[m] * y[n]. One program owns one tile of BLOCK x BLOCK results.
+    """out[m, n] = x[m] * y[n]. One program owns one BLOCK x BLOCK tile of the result.
 
-    Moves (M * N + M + N) * itemsize bytes where one tile holds the result.
+    Moves (M * N + M + N) * itemsize bytes if one tile covers the result.
     """
     rows = tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)
     cols = tl.program_id(axis=1) * BLOCK + tl.arange(0, BLOCK)
@@ -250,7 +250,7 @@ def masked_outer_kernel(
 
 
 def masked_outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """The product of every number of x with every number of y, as a matrix."""
+    """Returns the outer product of two vectors, a matrix."""
     M, N = x.numel(), y.numel()
     out = x.new_empty(M, N)
     block = 64
@@ -259,32 +259,32 @@ def masked_outer(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return out
 
 
-# Symptom: right for stride 1, whatever the padding. With k = 3, stride = 2 and pad = 1 the very
-# first mean is too small, and all others are right.
+# Symptom: right for stride 1 with any padding. With k = 3, stride = 2 and pad = 1, the first mean
+# is too small and all others are right.
 @triton.jit
 def avg_pool1d_kernel(
     x_ptr, out_ptr,       # [n] and [n_out]
     n, n_out,
-    k, stride, pad,       # numbers in a window, from one window to the next, zeros at either end
+    k, stride, pad,       # elements per window, between windows, and of padding at either end
     BLOCK: tl.constexpr,  # windows per program
-    SPAN: tl.constexpr,   # power of two >= the numbers that BLOCK windows reach over
+    SPAN: tl.constexpr,   # power of two >= the elements that BLOCK windows cover
 ):
-    """out[w] = mean of the k numbers from x[w * stride - pad] on; there are zeros around x.
+    """out[w] = mean of k elements starting at x[w * stride - pad]; x is padded with zeros.
 
-    One program owns BLOCK windows and loads what they reach over once. Moves (n + n_out) * itemsize
-    bytes where windows of different programs do not overlap.
+    One program owns BLOCK windows and loads the elements that they cover once. Moves
+    (n + n_out) * itemsize bytes if windows of different programs do not overlap.
     """
     first_window = tl.program_id(axis=0) * BLOCK
     windows = first_window + tl.arange(0, BLOCK)
-    padded = first_window * stride + tl.arange(0, SPAN)  # places, counted from the first zero on
+    padded = first_window * stride + tl.arange(0, SPAN)  # positions in the padded vector
     places = padded - pad
     end = (first_window + BLOCK - 1) * stride + k
     mask = (places >= 0) & (places < n) & (padded < end)
 
     x = tl.load(x_ptr + places, mask=mask, other=0.0).to(tl.float32)
 
-    first = (padded - k) // stride + 1  # the first window that reaches as far as this place
-    last = padded // stride  # the last one that has begun there
+    first = (padded - k) // stride + 1  # first window that contains this position
+    last = padded // stride  # last window that contains it
     inside = (first[None, :] <= windows[:, None]) & (windows[:, None] <= last[None, :])
     total = tl.sum(tl.where(inside, x[None, :], 0.0), axis=1)
 
@@ -293,9 +293,9 @@ def avg_pool1d_kernel(
 
 
 def avg_pool1d(x: torch.Tensor, k: int, stride: int, pad: int) -> torch.Tensor:
-    """Means of windows of k numbers, `stride` apart, over a vector with `pad` zeros at either end.
+    """Returns the means of windows of k elements, `stride` apart, with `pad` zeros at either end.
 
-    There is at least one window, k is at most 64, stride at most 16, and pad less than k.
+    There is at least one window; k is at most 64, stride at most 16, and pad less than k.
     """
     n = x.numel()
     n_out = (n + 2 * pad - k) // stride + 1
@@ -308,18 +308,18 @@ def avg_pool1d(x: torch.Tensor, k: int, stride: int, pad: int) -> torch.Tensor:
     return out
 
 
-# Symptom: nothing runs. "Both operands must be same dtype. Got fp32 and fp16".
+# Symptom: does not compile. Triton reports "Both operands must be same dtype. Got fp32 and fp16".
 @triton.jit
 def weighted_sum_kernel(
     p_ptr, v_ptr, out_ptr,  # [M, K], [K, N] and [M, N]
     M, N, K,
-    BLOCK_M: tl.constexpr,  # rows of one tile
-    BLOCK_N: tl.constexpr,  # columns of one tile
-    BLOCK_K: tl.constexpr,  # weights of one step
+    BLOCK_M: tl.constexpr,  # rows of a tile
+    BLOCK_N: tl.constexpr,  # columns of a tile
+    BLOCK_K: tl.constexpr,  # elements along K per step
 ):
-    """out[m, n] = sum over k of p[m, k] * v[k, n], with float32 weights and values of 16 bits.
+    """out[m, n] = sum over k of p[m, k] * v[k, n], with float32 weights and 16-bit values.
 
-    One program owns one tile. Moves 4 * M * K + 2 * K * N + 4 * M * N bytes where one tile holds
+    One program owns one tile. Moves 4 * M * K + 2 * K * N + 4 * M * N bytes if one tile covers
     the result.
     """
     rows = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -339,7 +339,7 @@ def weighted_sum_kernel(
 
 
 def weighted_sum(p: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """p @ v in full float32, for float32 weights p and values v in float16 or bfloat16."""
+    """Returns p @ v in full float32, for float32 p and float16 or bfloat16 v."""
     M, K = p.shape
     N = v.shape[1]
     out = p.new_empty(M, N)
@@ -357,28 +357,28 @@ def weighted_sum(p: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How a result differs from what was expected. An index has one number for each dimension."""
+    """Differences between an actual and an expected tensor. An index has one int per dimension."""
 
     ok: bool
     n_bad: int
     n_total: int
-    first_bad: tuple[int, ...] | None  # in row-major order; None where all is well
-    worst: tuple[int, ...] | None  # of the bad ones, the farthest off; NaN and inf are farther
-    max_abs: float  # largest |actual - expected| where both are finite, 0.0 where none is
-    max_rel: float  # largest |actual - expected| / |expected| likewise, where expected is not 0
-    nan_mismatch: int  # one of the two is NaN, the other is not
-    inf_mismatch: int  # none is NaN, at least one is infinite, and they differ
+    first_bad: tuple[int, ...] | None  # in row-major order; None if no element is bad
+    worst: tuple[int, ...] | None  # bad element with the largest error; NaN and inf exceed all
+    max_abs: float  # largest |actual - expected| where both are finite; 0.0 if none are
+    max_rel: float  # largest |actual - expected| / |expected|, likewise, where expected is not 0
+    nan_mismatch: int  # elements of which exactly one is NaN
+    inf_mismatch: int  # elements without NaN, at least one infinite, that differ
     message: str
 
 
-# Symptom: it says "not close" and not where. Two equal tensors with a NaN in the same place are not
-# close. Without any element it raises, and with other shapes it sometimes does not.
+# Symptom: it reports "not close" without a position. Two equal tensors with NaN at the same index
+# are "not close". Empty tensors raise an exception, and some different shapes do not.
 def compare(
     actual: torch.Tensor, expected: torch.Tensor, *, rtol: float, atol: float
 ) -> Comparison:
-    """Compare element by element: |actual - expected| <= atol + rtol * |expected| is near enough.
+    """Compares elementwise: an element is good if |actual - expected| <= atol + rtol * |expected|.
 
-    NaN equals NaN, and an infinity equals one of the same sign. All is computed in float64.
+    NaN equals NaN, and infinities of one sign are equal. Differences are computed in float64.
 
     Raises:
         ValueError: the shapes differ.
@@ -399,15 +399,15 @@ def compare(
     )
 
 
-# Symptom: asked for program 3, it prints all four blocks, and False or True after each.
+# Symptom: for program 3, it prints the blocks of all four programs, each followed by False or True.
 @triton.jit
 def trace_kernel(
     x_ptr,                # [n]
     n,
-    program,              # whose block is printed
+    program,              # the program that prints
     BLOCK: tl.constexpr,  # elements per program
 ):
-    """Print the block of one program."""
+    """Prints the block of one program."""
     pid = tl.program_id(axis=0)
     offs = pid * BLOCK + tl.arange(0, BLOCK)
 
@@ -417,10 +417,10 @@ def trace_kernel(
 
 
 def trace_program(x: torch.Tensor, program: int) -> str:
-    """What `trace_kernel` prints for one program on the vector x, and for no other.
+    """Returns what one program of `trace_kernel` prints for the vector x.
 
-    The text is empty if there is no such program. It is caught where the kernel is interpreted; a
-    GPU prints past Python.
+    The text is empty if the program does not exist. Only the interpreter's output is captured; a
+    GPU does not print through Python's stdout.
     """
     n = x.numel()
     printed = io.StringIO()

@@ -10,12 +10,12 @@ import sys
 
 import torch
 
-COMPILE_ONLY = "--compile" in sys.argv  # this file starts itself so, to ask the compiler
+COMPILE_ONLY = "--compile" in sys.argv  # this file runs itself with this option
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU and not COMPILE_ONLY:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
-import triton  # noqa: E402 - the line above decides how it will run kernels
+import triton  # noqa: E402 - after TRITON_INTERPRET is set
 import triton.language as tl  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
@@ -27,8 +27,8 @@ def mirror_kernel(
     x_ptr, out_ptr,           # [n_rows, n_cols]
     n_rows, n_cols,
     BLOCK: tl.constexpr,      # power of two >= n_cols
-    REPAIRED: tl.constexpr,   # False leaves the mistake in
-    WATCHED: tl.constexpr,    # the program that prints; below 0, none does
+    REPAIRED: tl.constexpr,   # False keeps the bug
+    WATCHED: tl.constexpr,    # the program that prints; none if negative
     ASSERTED: tl.constexpr,   # whether the programs check their own offsets
 ):
     """out[m, n] = x[m, n_cols - 1 - n]. One program owns row m."""
@@ -40,13 +40,13 @@ def mirror_kernel(
     if REPAIRED:
         source = row * n_cols + (n_cols - 1 - cols)
 
-    # What follows is evidence, not work. All conditions but the inner `if` are known while the
-    # compiler reads the kernel, so in an ordinary launch none of it is left.
+    # Debugging code. All conditions but the inner `if` are constexpr, so an ordinary launch
+    # contains none of it.
     if WATCHED >= 0:
         tl.static_assert(BLOCK >= 2, "a block of one element has nothing to mirror")
-        tl.static_print("elements of a block:", BLOCK)  # printed while compiling, once
-        if row == WATCHED:  # a print has no condition of its own
-            tl.device_print("source", source)  # printed by every program that comes here
+        tl.static_print("elements of a block:", BLOCK)  # printed once, at compile time
+        if row == WATCHED:  # device_print takes no condition
+            tl.device_print("source", source)  # printed by every program that reaches it
     if ASSERTED:
         own = (source >= row * n_cols) & (source < (row + 1) * n_cols)
         tl.device_assert(own | (cols >= n_cols), "an element comes from another row")
@@ -57,7 +57,7 @@ def mirror_kernel(
 
 def mirror(x: torch.Tensor, repaired: bool = False, watched: int = -1, asserted: bool = False,
            fill: float = -1.0) -> torch.Tensor:
-    """Every row of x from right to left. The result starts as `fill`, to show what is written."""
+    """Reverses every row of x. The result starts as `fill`, to show which elements are written."""
     n_rows, n_cols = x.shape
     out = torch.full_like(x, fill)
     mirror_kernel[(n_rows,)](
@@ -67,26 +67,26 @@ def mirror(x: torch.Tensor, repaired: bool = False, watched: int = -1, asserted:
     return out
 
 
-def labelled(n_rows: int, n_cols: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """A matrix in which every number tells its place: 100 * row + column."""
+def labeled(n_rows: int, n_cols: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Returns a matrix whose elements encode their position: 100 * row + column."""
     rows = torch.arange(n_rows, device=DEVICE)[:, None]
     return (100 * rows + torch.arange(n_cols, device=DEVICE)).to(dtype)
 
 
 def wrong_places(x: torch.Tensor, repaired: bool = False) -> list[list[int]]:
-    """The indices of all wrong elements, in row-major order."""
+    """Returns the indices of all wrong elements in row-major order."""
     return (mirror(x, repaired) != x.flip(1)).nonzero().tolist()
 
 
 def show_symptom() -> None:
-    x = labelled(4, 8)
+    x = labeled(4, 8)
     print("1. The symptom. Row 1 of 4 x 8 numbers, each of which tells its place:")
     for name, matrix in (("x", x), ("got", mirror(x)), ("expected", x.flip(1))):
         print(f"   {name:>8} " + " ".join(f"{int(v):4d}" for v in matrix[1]))
 
 
 def compile_it() -> None:
-    """Compile the kernel for an H100, as `--compile` asks for; no GPU is needed."""
+    """Compiles the kernel for an H100; no GPU is needed."""
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
@@ -102,7 +102,7 @@ def compile_it() -> None:
 
 
 def ask_the_compiler() -> subprocess.CompletedProcess[str]:
-    """Compile this file's kernel in a fresh Python, where Triton does not interpret."""
+    """Compiles this file's kernel in a new process, without TRITON_INTERPRET."""
     environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
     environment |= {"TRITON_ALWAYS_COMPILE": "1", "TRITON_DEFAULT_FP_FUSION": "1"}
     return subprocess.run([sys.executable, __file__, "--compile"], env=environment,
@@ -110,20 +110,20 @@ def ask_the_compiler() -> subprocess.CompletedProcess[str]:
 
 
 def printed_by(program: int, n_rows: int, n_cols: int) -> str:
-    """What the kernel prints for one program; on a GPU that goes past Python to the terminal."""
+    """Returns what the kernel prints for one program; a GPU prints to the terminal instead."""
     text = io.StringIO()
     with contextlib.redirect_stdout(text):
-        mirror(labelled(n_rows, n_cols), watched=program)
+        mirror(labeled(n_rows, n_cols), watched=program)
         if HAS_GPU:
-            torch.cuda.synchronize()  # prints of a GPU come when it gets round to it
+            torch.cuda.synchronize()  # flushes the prints of the GPU
     lines = [line for line in text.getvalue().splitlines() if "elements of a block" not in line]
-    return "\n".join(lines)  # without what the compiler's step prints
+    return "\n".join(lines)  # without the output of static_print
 
 
 def ask_six_questions(compiler: subprocess.CompletedProcess[str]) -> None:
-    """Ask for one phase after another, each time by a run that would show it."""
+    """Checks one phase after the other, each with a run that would show it."""
     print("\n2. Which phase? The first question that is answered with yes names it.")
-    x = labelled(4, 8)
+    x = labeled(4, 8)
 
     def answer(phase: str, question: str, is_so: bool, evidence: str) -> None:
         print(f"   {phase:<9} {question:<44} {'yes' if is_so else 'no':<4} {evidence}")
@@ -131,14 +131,14 @@ def ask_six_questions(compiler: subprocess.CompletedProcess[str]) -> None:
     refused = compiler.returncode != 0
     answer("compile", "does the compiler refuse it?", refused,
            compiler.stderr.strip().splitlines()[-1] if refused else "it made code for an H100")
-    wrong = [wrong_places(labelled(4, 8, dtype))
+    wrong = [wrong_places(labeled(4, 8, dtype))
              for dtype in (torch.float32, torch.float16, torch.int32)]
     answer("dtype", "do other types change which are wrong?", wrong[1:] != wrong[:-1],
            f"{len(wrong[0])}, {len(wrong[1])}, {len(wrong[2])} wrong in three types")
     mirror(x)
     answer("launch", "does the call raise?", False, "it returned")
     rows, columns = torch.arange(4)[:, None], torch.arange(8)
-    read = rows * 4 + (8 - 1 - columns)  # the formula of the kernel, with its mistake
+    read = rows * 4 + (8 - 1 - columns)  # the formula of the kernel, with its bug
     low, high = int(read.min()), int(read.max())
     answer("memory", "is an offset outside of 0 to 31?", low < 0 or high > 31,
            f"they are {low} to {high}")
@@ -148,19 +148,19 @@ def ask_six_questions(compiler: subprocess.CompletedProcess[str]) -> None:
 
 
 def show_shapes(repaired: bool) -> None:
-    """One line for each shape: which are right, and what do they have in common?"""
+    """Prints one line per shape: which are right, and what do they have in common?"""
     print("   rows  columns    wrong   first wrong")
     for n_rows, n_cols in SHAPES:
-        places = wrong_places(labelled(n_rows, n_cols), repaired)
+        places = wrong_places(labeled(n_rows, n_cols), repaired)
         first = str(places[0]) if places else "none"
         print(f"   {n_rows:4d}  {n_cols:7d}  {len(places):3d}/{n_rows * n_cols:3d}   {first}")
 
 
 def reason_backwards() -> None:
-    """From the first wrong number of each row to the place it came from."""
+    """Traces the first element of each row back to the address that it came from."""
     print("\n4. Where did the wrong numbers come from? Column 0 of each row, for 4 x 8:")
     print("   row    got  stands at  expected  stands at  too low by")
-    x = labelled(4, 8)
+    x = labeled(4, 8)
     got, expected = mirror(x)[:, 0], x.flip(1)[:, 0]
     for row in range(4):
         found, wanted = (int((x.flatten() == v[row]).nonzero()) for v in (got, expected))
@@ -191,7 +191,7 @@ def assert_it(compiler: subprocess.CompletedProcess[str]) -> None:
         print("   On a GPU a failed assertion ends all work of the process, so none is tried here.")
         return
     try:
-        mirror(labelled(4, 8), asserted=True)
+        mirror(labeled(4, 8), asserted=True)
         said = "nothing, although the assertion does not hold there"
     except Exception as error:
         said = str(error).strip().splitlines()[-1]

@@ -1,17 +1,17 @@
-"""A matrix product in a service: the kernel works, and what stands around it hides mistakes.
+"""A matrix product in a service: the kernel works, and the code around it hides errors.
 
-Goal:    wrong arguments are told at once and all together, failures of a launch arrive under their
-         names, a GPU that is too small is survived, and nothing of that happens in silence.
+Goal:    report all invalid arguments at once, give launch failures their own exceptions, survive a
+         GPU that is too small, and do none of that silently.
 Shapes:  a (M, K) times b (K, N) gives (M, N); float16, bfloat16, float32; any strides, one device.
-Given:   `matmul_kernel`, `launch_matmul`, `Config`, `DEFAULT` and `MatmulProblem` are right. All
-         else runs, and each part of it is wrong. Above each part stands what the people who run
-         the service saw; nobody has looked for the reason.
-Judged:  values      the product stays as right and as fast as it is
-         arguments   wrong ones, alone and several at once, also under `python -O`
+Given:   `matmul_kernel`, `launch_matmul`, `Config`, `DEFAULT` and `MatmulProblem` are right.
+         Everything else runs, and each part has bugs. The comment above each part describes what
+         the operators of the service observed; nobody has looked for the cause.
+Judged:  values      the product stays as accurate and as fast as it is
+         arguments   invalid ones, alone and several at once, also under `python -O`
          failures    each kind that Triton, torch and CUDA have, at the first, second or every
-                     launch, and bugs, Ctrl-C and SystemExit, which are none of them
-         fallbacks   which configurations are tried, what is warned of, what is counted
-         checks      results that are not finite, in blocks inside of blocks
+                     launch; and bugs, Ctrl-C and SystemExit, which are not failures of a launch
+         fallbacks   which configurations are tried, the warning, the counter
+         checks      results that are not finite, in nested blocks
 
 The README has the contract. `python kernel.py` runs eight public cases, `tritonlab grade
 track3/error-handling` all of them.
@@ -33,17 +33,17 @@ FLOATS = (torch.float16, torch.bfloat16, torch.float32)
 
 
 # ---------------------------------------------------------------------------------------------
-# What can go wrong
+# Exceptions
 
 
-# Symptom: callers that catch ValueError, as the documentation of torch taught them, never see
-# these. A job that computes in worker processes loses fields of the errors on their way home.
+# Symptom: callers that catch ValueError, as they do for torch, do not catch these exceptions. A job
+# with worker processes loses fields of the exceptions that its workers raise.
 class TritonKernelError(Exception):
-    """The root: who catches it catches all that this file raises."""
+    """Base class of every exception that this file raises."""
 
 
 class InputValidationError(TritonKernelError):
-    """Arguments that the contract excludes; nothing was launched."""
+    """Invalid arguments; nothing was launched."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__(f"{len(problems)} problems")
@@ -51,19 +51,19 @@ class InputValidationError(TritonKernelError):
 
 
 class InputTypeError(TritonKernelError, TypeError):
-    """The same, where every problem is a Python type or a dtype."""
+    """Invalid arguments whose problems are all Python types or dtypes."""
 
 
 class KernelCompilationError(TritonKernelError):
-    """Triton's compiler refused the kernel."""
+    """Triton's compiler rejected the kernel."""
 
 
 class KernelResourceError(TritonKernelError):
-    """A launch asks for more than the device has."""
+    """A launch requires more resources than the device has."""
 
 
 class KernelExecutionError(TritonKernelError):
-    """The device failed, or a result that was to be checked is not finite."""
+    """The device failed, or a checked result is not finite."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class KernelExecutionError(TritonKernelError):
 
 @dataclass(frozen=True)
 class MatmulProblem:
-    """A product that can be computed: a of M x K times b of K x N, of one dtype on one device."""
+    """A valid product: a (M, K) times b (K, N), of one dtype on one device."""
 
     M: int
     N: int
@@ -81,9 +81,9 @@ class MatmulProblem:
     device: torch.device
 
 
-# Symptom: "we fixed the shape, and then it complained about the dtype, and then about the device".
-# In production, which runs with `python -O`, it complains about nothing at all. And with
-# `out=a` the numbers are other ones on every run.
+# Symptom: "we fixed the shape, then it complained about the dtype, then about the device". In
+# production, which runs with `python -O`, it reports nothing. With `out=a`, the result changes from
+# run to run.
 def validate_matmul(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -91,7 +91,7 @@ def validate_matmul(
     *,
     allowed: tuple[torch.dtype, ...] = FLOATS,
 ) -> MatmulProblem:
-    """Check all arguments of a matrix product before anything is allocated or launched."""
+    """Checks all arguments of a matrix product before anything is allocated or launched."""
     assert isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor), f"no tensors: {a}, {b}"
     assert a.dim() == 2 and b.dim() == 2, "two matrices are needed"
     assert a.shape[1] == b.shape[0], "sizes differ"
@@ -102,20 +102,20 @@ def validate_matmul(
     return MatmulProblem(a.shape[0], b.shape[1], a.shape[1], a.dtype, a.device)
 
 
-# Symptom: 1,000 and 100,000 elements get the smaller of two blocks; text and -1 get one too.
+# Symptom: 1,000 and 100,000 elements get the smaller of two blocks. "12" and -1 get a block, too.
 def pick_block(n: int) -> int:
-    """A block for work on n elements in a row: 64 below 1,000, 256 below 100,000, else 1,024."""
+    """Returns a block size for n elements: 64 below 1,000, 256 below 100,000, otherwise 1,024."""
     n = int(n)
     return 64 if n <= 1_000 else 256 if n <= 100_000 else 1_024
 
 
 # ---------------------------------------------------------------------------------------------
-# The kernel and its launch: right, and to be left as they are
+# The kernel and its launch, which are right and stay unchanged
 
 
 @dataclass(frozen=True)
 class Config:
-    """The tile that a program computes, and with how many warps and stages it does."""
+    """The tile of one program, its warps and its pipeline stages."""
 
     block_m: int
     block_n: int
@@ -124,9 +124,9 @@ class Config:
     num_stages: int
 
 
-# Largest first. Compiled for an H100 by Triton 3.9, float32 takes 98,304, 32,768 and 4,096 bytes of
-# shared memory, and 16 bits 65,536, 24,576 and 2,048. A program may have 232,448 of them there,
-# 101,376 on an RTX 4090 and 65,536 on a T4.
+# Largest first. Compiled for an H100 with Triton 3.9, they need 98,304, 32,768 and 4,096 bytes of
+# shared memory in float32, and 65,536, 24,576 and 2,048 in 16 bits. A program may use 232,448 bytes
+# there, 101,376 on an RTX 4090 and 65,536 on a T4.
 DEFAULT = (
     Config(128, 128, 32, num_warps=8, num_stages=4),
     Config(64, 64, 32, num_warps=4, num_stages=3),
@@ -138,17 +138,17 @@ DEFAULT = (
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # elements between rows, and between columns
     stride_bk, stride_bn,
     stride_cm, stride_cn,
-    BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
+    BLOCK_M: tl.constexpr,    # rows of a tile of C; all three are powers of two
     BLOCK_N: tl.constexpr,    # columns of a tile of C
     BLOCK_K: tl.constexpr,    # columns of A and rows of B per step, at least 16
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
 
-    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them. M and N of 1
-    are fine: masks fill the tile up, and `tl.dot` sees whole ones.
+    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N. M and N may be 1: masked
+    loads pad the tile, and `tl.dot` always gets full tiles.
     """
     pid = tl.program_id(axis=0)
     num_pid_n = tl.cdiv(N, BLOCK_N)
@@ -168,14 +168,14 @@ def matmul_kernel(
                     mask=in_m[:, None] & in_k[None, :], other=0.0)  # neutral for a sum
         b = tl.load(b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn,
                     mask=in_k[:, None] & in_n[None, :], other=0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no effect in 16 bits
 
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
     tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
 
 
 def launch_matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, config: Config) -> None:
-    """Launch the kernel for valid arguments; what fails comes as Triton and CUDA raise it."""
+    """Launches the kernel for valid arguments; exceptions of Triton and CUDA pass through."""
     (M, K), N = a.shape, b.shape[1]
     grid = (triton.cdiv(M, config.block_m) * triton.cdiv(N, config.block_n),)
     with torch.cuda.device_of(a):  # Triton launches on torch's current device
@@ -191,17 +191,16 @@ def launch_matmul(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, config: C
 # Failures
 
 
-# Symptom: the first out-of-memory in production ended in an AttributeError. Before that, each bug
-# in a caller's code had come as a KernelExecutionError whose text says "launch failed", so two
-# people spent a week on a driver that was fine. And a trace of the GPU shows a gap behind every
-# single launch.
+# Symptom: the first out-of-memory error in production ended in an AttributeError. Earlier, every
+# bug in a caller's code had been reported as a KernelExecutionError with the text "launch failed",
+# and two people spent a week on a driver that was fine. A GPU trace shows a gap after every launch.
 def safe_launch(
     launch: Callable[[], T],
     *,
     op: str,
     synchronize: Callable[[], None] | None = None,
 ) -> T:
-    """Call ``launch`` and return what it returns; its failures become errors of this file."""
+    """Returns ``launch()``, and translates its failures to exceptions of this file."""
     try:
         result = launch()
         if torch.cuda.is_available():
@@ -216,10 +215,10 @@ def safe_launch(
 _checking = False
 
 
-# Symptom: after somebody's test had failed inside of such a block, the whole service got slow.
+# Symptom: after a test had failed inside such a block, the whole service became slow.
 @contextmanager
 def checked_outputs() -> Iterator[None]:
-    """Inside, results of `matmul_robust` that are not finite raise KernelExecutionError."""
+    """Inside it, `matmul_robust` raises KernelExecutionError if a result is not finite."""
     global _checking
     _checking = True
     yield
@@ -227,12 +226,12 @@ def checked_outputs() -> Iterator[None]:
 
 
 # ---------------------------------------------------------------------------------------------
-# All of it together
+# The robust product
 
 
-# Symptom: on a smaller GPU, a model gave the same sentence for every question; all its products
-# were zero, and no log says so. On another machine it has been slow since spring. And somebody who
-# passed a batch of matrices with policy "fallback" got a result, where everybody else got an error.
+# Symptom: on a smaller GPU, a model gave the same answer to every question: all its products were
+# zero, without an entry in any log. On another machine it has been slow since spring. A batch of
+# matrices returned a result with policy "fallback", and raises an exception with "raise".
 def matmul_robust(
     a: torch.Tensor,
     b: torch.Tensor,
@@ -241,7 +240,7 @@ def matmul_robust(
     policy: Literal["raise", "fallback"] = "raise",
     launch: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, Config], None] | None = None,
 ) -> torch.Tensor:
-    """a @ b, as a new contiguous tensor; on a GPU that is too small for one tile, by the next."""
+    """Returns a @ b as a new contiguous tensor, with the first configuration that fits the GPU."""
     try:
         problem = validate_matmul(a, b)
     except Exception:
@@ -265,7 +264,7 @@ def matmul_robust(
     return out
 
 
-matmul_robust.fallbacks = 0  # how often torch.matmul took the kernel's place
+matmul_robust.fallbacks = 0  # how often torch.matmul replaced the kernel
 
 
 if __name__ == "__main__":

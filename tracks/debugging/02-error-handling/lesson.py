@@ -1,4 +1,4 @@
-"""Worked example: validating and launching a copy of rows, and naming what goes wrong."""
+"""Worked example: validating and launching a copy of rows, with exceptions of its own."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
-import triton  # noqa: E402 - the line above decides how it will run kernels
+import triton  # noqa: E402 - after TRITON_INTERPRET is set
 import triton.language as tl  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
 
 
 class CopyError(Exception):
-    """The root of this file's errors."""
+    """Base class of this file's exceptions."""
 
 
 class WrongRows(CopyError, ValueError):
-    """Arguments that cannot be copied; a ValueError for those who know nothing of this file."""
+    """Invalid arguments; also a ValueError, for handlers that do not know this file."""
 
     def __init__(self, reasons: list[str]) -> None:
         super().__init__("; ".join(reasons))
@@ -31,13 +31,13 @@ class WrongRows(CopyError, ValueError):
 
 
 class TooWide(CopyError):
-    """A row needs a larger block than the device takes."""
+    """A row needs a larger block than the device allows."""
 
 
 @triton.jit
 def copy_rows_kernel(
     x_ptr, y_ptr,              # [n_rows, n_cols]
-    stride_xm, stride_ym,      # elements from one row to the next
+    stride_xm, stride_ym,      # elements between rows
     n_cols,
     BLOCK_SIZE: tl.constexpr,  # power of two >= n_cols
 ):
@@ -52,7 +52,7 @@ def copy_rows_kernel(
 
 
 def check_rows(x: object, y: object) -> None:
-    """All that is wrong with a copy from x to y, in one exception.
+    """Reports all problems of a copy from x to y in one exception.
 
     Raises:
         WrongRows: with one sentence for each reason.
@@ -64,7 +64,7 @@ def check_rows(x: object, y: object) -> None:
         elif value.dim() != 2 or value.stride(1) != 1:
             reasons.append(f"{name} should have rows without gaps; its shape is "
                            f"{tuple(value.shape)}, its strides are {value.stride()}")
-    if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor):  # what both are needed for
+    if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor):  # checks that need both
         if x.shape != y.shape:
             reasons.append(f"x and y differ in shape, {tuple(x.shape)} and {tuple(y.shape)}")
         if x.dtype != y.dtype:
@@ -74,7 +74,7 @@ def check_rows(x: object, y: object) -> None:
 
 
 def copy_rows(x: torch.Tensor, y: torch.Tensor, widest: int = 65_536) -> None:
-    """Copy x to y, row by row.
+    """Copies x to y, row by row.
 
     Raises:
         WrongRows: x and y do not fit each other; nothing was launched.
@@ -84,7 +84,7 @@ def copy_rows(x: torch.Tensor, y: torch.Tensor, widest: int = 65_536) -> None:
     n_rows, n_cols = x.shape
     block = triton.next_power_of_2(n_cols)
     try:
-        if block > widest:  # a device that is too small, for the sake of this lesson
+        if block > widest:  # simulates a device that is too small
             raise triton.OutOfResources(block, widest, "elements")
         copy_rows_kernel[(n_rows,)](x, y, x.stride(0), y.stride(0), n_cols, BLOCK_SIZE=block)
     except triton.OutOfResources as error:  # the only failure that a caller can act on
@@ -93,7 +93,7 @@ def copy_rows(x: torch.Tensor, y: torch.Tensor, widest: int = 65_536) -> None:
 
 
 def copied_on_the_host(x: torch.Tensor, y: torch.Tensor, widest: int) -> str:
-    """Copy rows by the kernel, or else by torch, and say by which."""
+    """Copies rows with the kernel, otherwise with torch, and returns which."""
     try:
         copy_rows(x, y, widest)
         return "the kernel"

@@ -1,22 +1,21 @@
-"""From a profile to the bottleneck to the repair: the normalization got slow.
+"""From a profile to the bottleneck to the repair: a normalization that became slow.
 
     out[m, n] = x[m, n] / max(sqrt(sum_k x[m, k]**2), eps)
 
-Given:   `profiles.json`, the profiles of five kernels on an H200; `devices.py`, what can be
-         measured on; `benchmark` and `row_l2_normalize` as a colleague left them. The checks of
-         arguments in `check_arguments` are fine.
-Seen:    `benchmark` says of the normalization: 0.002 ms, 60 000 GB/s. No GPU has that, and users say
-         that it takes forever. Of rows with numbers near 1e30 it makes zeros.
-Yours:   1  `bandwidth_gbps`, `tflops`, `roofline`: the arithmetic of profiles
-         2  `benchmark`: numbers that can be believed
-         3  `FINDINGS`: what slows down each of the five kernels A to E, and how much there is to
-            gain
-         4  `PREDICTION`, before you change the kernel: what the repaired one will show
+Given:   `profiles.json`, the profiles of five kernels on an H200; `devices.py`, the devices to
+         measure on; `benchmark` and `row_l2_normalize` as a colleague left them. The checks in
+         `check_arguments` are right.
+Symptom: `benchmark` reports 0.002 ms and 60,000 GB/s for the normalization. No GPU reaches that, and
+         users report that it is slow. For rows with elements near 1e30, the result is all zeros.
+Tasks:   1  `bandwidth_gbps`, `tflops`, `roofline`: the arithmetic of profiles
+         2  `benchmark`: reliable timings
+         3  `FINDINGS`: the bottleneck of each of the kernels A to E, and the possible speedup
+         4  `PREDICTION`, before you change the kernel: the metrics of the repaired one
          5  `row_l2_normalize`: the repair
-Judged:  tools   against devices whose calls take a known time
-         values  as near to the exact ones as float32 allows, also near 1e30 and 1e-30
-         cost    one launch, at most one program for each row, 2 * R * C * itemsize bytes, at least
-                 95 % of each sector used; at 16,384 x 4,096 floats 75 % of the speed of a copy
+Judged:  tools   on devices whose calls take a known time
+         values  as accurate as float32 allows, also near 1e30 and 1e-30
+         cost    one launch, at most one program per row, 2 * R * C * itemsize bytes, at least 95 %
+                 of each sector used; at 16,384 x 4,096 floats, 75 % of the speed of a copy
 
 `python kernel.py` runs the public cases, `tritonlab grade track3/performance-profiling` runs all of
 them.
@@ -41,13 +40,13 @@ Bottleneck = Literal["uncoalesced", "redundant-traffic", "launch-bound", "spills
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 MAX_COLUMNS = 16_384
-LEAST_EPS = 2.0**-126  # the smallest float32 with all its digits
+LEAST_EPS = 2.0**-126  # the smallest normal float32
 BLOCK = 32
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """What a job can reach on a device: seconds, flop per byte, and flop per second."""
+    """The roofline of a kernel: seconds, arithmetic intensity in FLOP/B, rates in FLOP/s."""
 
     bound: Literal["memory", "compute"]
     t_min_s: float
@@ -58,7 +57,7 @@ class Roofline:
 
 @dataclass(frozen=True)
 class Stats:
-    """The samples of a benchmark, in milliseconds: median, 20 % and 80 % points, how many."""
+    """Samples of a benchmark: median, 20th and 80th percentile in ms, and their number."""
 
     median_ms: float
     p20_ms: float
@@ -68,29 +67,29 @@ class Stats:
 
 @dataclass(frozen=True)
 class Finding:
-    """What slows a kernel down, the number that shows it, and how many times faster it could be."""
+    """The bottleneck of a kernel, the metric that shows it, and the speedup without it."""
 
     bottleneck: Bottleneck
     evidence_metric: str
     predicted_speedup: float
 
 
-# A Finding for each letter of profiles.json; the README has the names.
+# A Finding for each letter of profiles.json. The README lists the names.
 FINDINGS: dict[str, Finding] = {}
 
-# Of your repaired row_l2_normalize, for 16,384 x 4,096 floats: numbers in place of None, before you
-# measure.
+# Metrics of your repaired row_l2_normalize for 16,384 x 4,096 floats. Replace None by numbers before
+# you measure.
 PREDICTION: dict[str, float | None] = {
-    # Bytes that all programs ask for, over the bytes that the job has to move.
+    # Bytes that all programs request, over the compulsory bytes.
     "issued_bytes_ratio": None,
     "launches": None,
-    # The share of the sectors that move which is used.
+    # Used bytes over the bytes of all moved sectors.
     "sector_efficiency": None,
 }
 
 
 def bandwidth_gbps(nbytes: int, ms: float) -> float:
-    """How fast bytes moved, in GB/s: 10**9 bytes per second.
+    """Returns the bandwidth in GB/s, 10**9 bytes per second.
 
     Raises:
         ValueError: ``nbytes`` is negative, or ``ms`` is not above 0.
@@ -99,7 +98,7 @@ def bandwidth_gbps(nbytes: int, ms: float) -> float:
 
 
 def tflops(flops: int, ms: float) -> float:
-    """How fast operations were done, in TFLOP/s: 10**12 per second.
+    """Returns the arithmetic throughput in TFLOP/s, 10**12 FLOP per second.
 
     Raises:
         ValueError: ``flops`` is negative, or ``ms`` is not above 0.
@@ -108,13 +107,13 @@ def tflops(flops: int, ms: float) -> float:
 
 
 def roofline(flops: int, nbytes: int, peak_flops: float, peak_bytes: float) -> Roofline:
-    """What bounds a job that overlaps its arithmetic with its traffic.
+    """Returns the roofline of a kernel that overlaps arithmetic and memory traffic.
 
     Args:
-        flops: operations of the job.
-        nbytes: bytes that it has to move.
-        peak_flops: operations per second of the unit that does them.
-        peak_bytes: bytes per second of the memory.
+        flops: FLOP of the kernel.
+        nbytes: bytes that it must move.
+        peak_flops: FLOP/s of the unit that executes them.
+        peak_bytes: bytes/s of the memory.
 
     Raises:
         ValueError: one of the four is not above 0.
@@ -124,7 +123,7 @@ def roofline(flops: int, nbytes: int, peak_flops: float, peak_bytes: float) -> R
 
 def benchmark(fn: Callable[[], object], device: Device, *, warmup: int = 10,
               repeat: int = 100) -> Stats:
-    """Time ``repeat`` calls of ``fn`` after ``warmup`` others, each with a cold cache.
+    """Times ``repeat`` calls of ``fn`` after ``warmup`` others, each with a cold cache.
 
     Raises:
         ValueError: ``warmup`` is negative, or ``repeat`` is not above 0.
@@ -138,7 +137,7 @@ def benchmark(fn: Callable[[], object], device: Device, *, warmup: int = 10,
 
 @triton.jit
 def square_kernel(x_ptr, square_ptr, stride_xm, n_rows, n_cols, BLOCK: tl.constexpr):
-    """square[m, n] = x[m, n]**2. One program owns a block of rows in one column."""
+    """square[m, n] = x[m, n]**2. One program owns a block of rows of one column."""
     offs_m = (tl.program_id(axis=0) * BLOCK + tl.arange(0, BLOCK)).to(tl.int64)
     col = tl.program_id(axis=1)
     mask = offs_m < n_rows
@@ -181,15 +180,15 @@ def divide_kernel(x_ptr, total_ptr, out_ptr, stride_xm, n_rows, n_cols, eps, BLO
 
 
 def row_l2_normalize(x: torch.Tensor, eps: float = 1e-12) -> torch.Tensor:
-    """Every row divided by its Euclidean norm, or by ``eps`` where the norm is smaller.
+    """Divides each row by its Euclidean norm, or by ``eps`` if the norm is smaller.
 
     Args:
         x: [n_rows, n_cols] with at most 16,384 columns.
-        eps: from 2**-126 on.
+        eps: at least 2**-126.
 
     Raises:
-        TypeError: x is no tensor of a supported dtype.
-        ValueError: x is no matrix, or has too many columns, or eps is out of range.
+        TypeError: x is not a tensor of a supported dtype.
+        ValueError: x is not a matrix or has too many columns, or eps is out of range.
     """
     check_arguments(x, eps)
     out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
@@ -208,11 +207,11 @@ def row_l2_normalize(x: torch.Tensor, eps: float = 1e-12) -> torch.Tensor:
 
 
 def check_arguments(x: torch.Tensor, eps: float) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Rejects invalid arguments before anything is allocated or launched.
 
     Raises:
-        TypeError: x is no tensor of a supported dtype.
-        ValueError: x is no matrix, or has too many columns, or eps is out of range.
+        TypeError: x is not a tensor of a supported dtype.
+        ValueError: x is not a matrix or has too many columns, or eps is out of range.
     """
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"x: expected a torch.Tensor, got {type(x).__name__}")

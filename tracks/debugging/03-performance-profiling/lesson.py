@@ -9,28 +9,27 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
-import triton  # noqa: E402 - the line above decides how it will run kernels
+import triton  # noqa: E402 - after TRITON_INTERPRET is set
 import triton.language as tl  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
 BLOCK_SIZE = 1024
 SIZES = (1 << 12, 1 << 16, 1 << 20, 1 << 27)
 
-# Of one H200, as `profiles.json` has them; flop/s is from the data sheet.
+# One H200, as in `profiles.json`; FLOP/s from the data sheet.
 COPY = 4.229e12  # bytes per second
 FP32 = 67e12
-LAUNCH_MS = 0.0034  # of a kernel that does nothing
-MEASURED_MS = 0.37155  # of the largest size
+LAUNCH_MS = 0.0034  # an empty kernel
+MEASURED_MS = 0.37155  # the largest size
 
 
 @triton.jit
 def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     """out[i] = x[i] + y[i]. One program owns BLOCK_SIZE contiguous elements."""
-    # Adjacent threads read contiguous elements, so each sector of 32 bytes is used whole: 8
-    # floats. Each element is asked for once. Both can be read off these four lines, before any
-    # profiler has run.
+    # Adjacent threads access contiguous elements, so each 32-byte sector is fully used (8 floats),
+    # and each element is accessed once. These four lines show it without a profiler.
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n_elements
     x = tl.load(x_ptr + offs, mask=mask)
@@ -39,7 +38,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
 
 
 def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x + y for two contiguous vectors of float32."""
+    """Returns x + y for two contiguous float32 vectors."""
     out = torch.empty_like(x)
     n = x.numel()
     add_kernel[(triton.cdiv(n, BLOCK_SIZE),)](x, y, out, n, BLOCK_SIZE=BLOCK_SIZE)
@@ -47,7 +46,7 @@ def add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
 
 
 def count() -> None:
-    """Print what each size moves and computes, and what either would take alone."""
+    """Prints bytes and FLOP of each size, and the time of each alone."""
     print("          n      bytes       flop   flop/byte   bytes alone   flop alone")
     for n in SIZES:
         moved, flop = 3 * 4 * n, n
@@ -58,7 +57,7 @@ def count() -> None:
 
 
 def predict() -> None:
-    """Print what to expect of each size before it is measured."""
+    """Prints the expected time of each size before measuring."""
     print("             n   bytes alone    a launch   expected   share of copy   decides")
     for n in SIZES:
         least = 1e3 * 12 * n / COPY
@@ -70,7 +69,7 @@ def predict() -> None:
 
 
 def measure() -> None:
-    """Print each size, timed naively and with care, on the GPU that is there."""
+    """Prints each size on this GPU, timed naively and with do_bench."""
     print(f"   {torch.cuda.get_device_name()}")
     print("          n    clock around the call    do_bench, median")
     for n in SIZES:
@@ -79,14 +78,14 @@ def measure() -> None:
         torch.cuda.synchronize()
         start = time.perf_counter()
         add(x, y)
-        naive = 1e3 * (time.perf_counter() - start)  # wrong: nobody waited for the GPU
+        naive = 1e3 * (time.perf_counter() - start)  # wrong: does not wait for the GPU
         ms = triton.testing.do_bench(lambda x=x, y=y: add(x, y), return_mode="median")
         print(f"   {n:11,d} {naive:8.4f} ms {12 * n / naive / 1e6:8,.0f} GB/s {ms:8.4f} ms "
               f"{12 * n / ms / 1e6:6,.0f} GB/s")
 
 
 def recall() -> None:
-    """Print the largest size as it was measured on an H200."""
+    """Prints the largest size as measured on an H200."""
     n = SIZES[-1]
     print("   No GPU is here. On an H200 the largest size was measured:")
     print(f"   {n:11,d} in {MEASURED_MS} ms: {12 * n / MEASURED_MS / 1e6:,.0f} GB/s, "

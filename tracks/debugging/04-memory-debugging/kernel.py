@@ -1,21 +1,21 @@
-"""Five reports, four kernels that fail in production, and tools for the next such night.
+"""Five reports, four kernels that fail in production, and two unfinished tools.
 
     gather_rows   out[m] = x[index[m]]            bincount    how often each value occurs
-    shift_right   out[i] = x[i - k], else fill    copy_rows   x, with its rows side by side
+    shift_right   out[i] = x[i - k], else fill    copy_rows   a contiguous copy of x
 
 Given:   the reports `reports/R1.txt` to `R5.txt`, made while kernels of other files ran; four
-         kernels that pass the tests of those who wrote them; two tools that somebody began.
-Asked:   say what each report means, in `REPORTS`; repair the kernels or their wrappers, one mistake
-         each; finish the tools, so that they tell the truth.
-Judged:  reports  six fields each, against the only right ones
-         values   every element as it is, whatever type, size and layout
-         memory   no access leaves its tensor, and no two programs change a number unawares
-         errors   bad places, bad values and bad sizes are refused before anything is launched
-         cost     one launch, and no byte more than the job needs
-         tools    each byte of a red zone; sectors and widths of thirty access patterns
+         kernels that pass the tests of their authors; two tools that somebody began.
+Tasks:   record the meaning of each report in `REPORTS`; repair the kernels or their wrappers; finish
+         the tools.
+Judged:  reports  six fields each
+         values   every element is exact, for any dtype, size and layout
+         memory   every access is in bounds, and programs do not race
+         errors   invalid indices, values and sizes are rejected before any launch
+         cost     one launch, and only the compulsory bytes
+         tools    each byte of a red zone; sectors and vector widths of thirty access patterns
 
 `python kernel.py` runs four public cases, `tritonlab grade track3/memory-debugging` runs all of them.
-The README has the contracts and the words for `root_cause` and `remedy`.
+The README has the contracts and the names for `root_cause` and `remedy`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ import torch
 import triton
 import triton.language as tl
 
-PATTERN = 0xA5  # the byte of a red zone that nobody has touched
-ALIGNMENT = 16  # bytes: of the widest load or store of one thread
-SECTOR = 32  # bytes that memory moves at a time
+PATTERN = 0xA5  # every byte of an intact red zone
+ALIGNMENT = 16  # bytes, the widest load or store of a thread
+SECTOR = 32  # bytes, the unit of memory traffic
 
 
 # ---------------------------------------------------------------------------------------------
@@ -38,12 +38,12 @@ SECTOR = 32  # bytes that memory moves at a time
 
 @dataclass(frozen=True)
 class ReportAnswer:
-    """What one report says; the README lists the words for the last two fields."""
+    """The meaning of a report. The README lists the names for the last two fields."""
 
     tensor: str
     access: str  # "load" or "store"
-    program: int  # the first one that goes astray, of the whole grid
-    bytes_past_end: int  # of that program; negative before the first byte, 0 inside
+    program: int  # the first in the grid with such an access
+    bytes_past_end: int  # of that program; negative before the first byte, 0 if inside
     root_cause: str
     remedy: str
 
@@ -61,12 +61,12 @@ REPORTS: dict[str, ReportAnswer] = {
 # Repairs
 
 
-# Symptom: right for 64, 128 and 256 columns. With 100, numbers of other rows appear, and now and then
-# the process ends. A place of -1 gave numbers that belong to another user.
+# Symptom: right for 64, 128 and 256 columns. With 100, elements of other rows appear, and sometimes
+# the process crashes. An index of -1 returned values that belong to another user.
 @triton.jit
 def gather_rows_kernel(
     x_ptr, index_ptr, out_ptr,        # [n_rows, n_cols], [n_wanted] and [n_wanted, n_cols]
-    stride_xm, stride_xn, stride_im,  # elements from one row, column or index to the next
+    stride_xm, stride_xn, stride_im,  # elements between rows, columns and indices
     n_cols,
     BLOCK_SIZE: tl.constexpr,         # columns of one program
 ):
@@ -81,12 +81,12 @@ def gather_rows_kernel(
 
 
 def gather_rows(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    """x[index] for a matrix x [R, C] and places index [M] in its rows: [M, C], contiguous.
+    """Returns x[index] for x [R, C] and row numbers index [M]: [M, C], contiguous.
 
     Raises:
         TypeError: the index is neither int32 nor int64.
-        ValueError: another number of dimensions, or tensors on two devices.
-        IndexError: an index is negative, or not below R; the first of them is named.
+        ValueError: wrong number of dimensions, or tensors on two devices.
+        IndexError: an index is negative or not below R; the message names the first position.
     """
     _check_dimensions("x", x, 2)
     _check_dimensions("index", index, 1)
@@ -107,12 +107,12 @@ def gather_rows(x: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     return out
 
 
-# Symptom: all but the first k numbers are right. The first k are never the fill, and differ from
-# machine to machine; for k above a million the process ended.
+# Symptom: all but the first k elements are right. The first k are never the fill, and differ from
+# machine to machine. For k above a million the process crashed.
 @triton.jit
 def shift_right_kernel(
     x_ptr, out_ptr,           # [n]
-    stride_x,                 # elements from one number to the next
+    stride_x,                 # elements from x[i] to x[i + 1]
     n, k, fill,
     BLOCK_SIZE: tl.constexpr,  # elements per program
 ):
@@ -127,10 +127,10 @@ def shift_right_kernel(
 
 
 def shift_right(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
-    """x moved to the right by k places, with fill in front: a contiguous vector as long as x.
+    """Returns x shifted right by k elements, with fill in front: contiguous, as long as x.
 
     Raises:
-        ValueError: x is no vector, or k is negative.
+        ValueError: x is not a vector, or k is negative.
     """
     _check_dimensions("x", x, 1)
     if k < 0:
@@ -148,13 +148,13 @@ def shift_right(x: torch.Tensor, k: int, fill: float) -> torch.Tensor:
     return out
 
 
-# Symptom: right in every unit test, which all have values that differ. In production the counts add
-# up to less than there are values, by another amount each time. Once, a value of -1 changed a weight
-# of the model.
+# Symptom: right in every unit test, all of which have distinct values. In production, the counts add
+# up to less than the number of values, by a different amount each time. Once, a value of -1 changed a
+# weight of the model.
 @triton.jit
 def bincount_kernel(
     values_ptr, counts_ptr,    # [n] and [num_bins]
-    stride_v,                  # elements from one value to the next
+    stride_v,                  # elements between values
     n,
     BLOCK_SIZE: tl.constexpr,  # values per program
 ):
@@ -169,11 +169,12 @@ def bincount_kernel(
 
 
 def bincount(values: torch.Tensor, num_bins: int) -> torch.Tensor:
-    """How often each of 0 to num_bins - 1 occurs in a vector of integers: int32 [num_bins].
+    """Returns how often each of 0 to num_bins - 1 occurs in values: int32 [num_bins].
 
     Raises:
         TypeError: the values are neither int32 nor int64.
-        ValueError: values is no vector, there is no bin, or a value has none; the first is named.
+        ValueError: values is not a vector, num_bins is below 1, or a value has no bin; the message
+            names the first such value.
     """
     _check_dimensions("values", values, 1)
     _check_integers("values", values)
@@ -190,12 +191,12 @@ def bincount(values: torch.Tensor, num_bins: int) -> torch.Tensor:
     return counts
 
 
-# Symptom: right for two years. Since the table of embeddings has grown, copying rows of a slice of it
-# ends with "an illegal memory access was encountered".
+# Symptom: right for two years. Since the embedding table has grown, copying rows of a slice of it
+# fails with "an illegal memory access was encountered".
 @triton.jit
 def copy_rows_kernel(
     x_ptr, out_ptr,            # [n_rows, n_cols]
-    stride_xm, stride_xn,      # elements from one row or column to the next
+    stride_xm, stride_xn,      # elements between rows, and between columns
     n_cols,
     BLOCK_SIZE: tl.constexpr,  # columns of one program
 ):
@@ -210,10 +211,10 @@ def copy_rows_kernel(
 
 
 def copy_rows(x: torch.Tensor) -> torch.Tensor:
-    """A contiguous copy of a matrix, however far apart its rows lie.
+    """Returns a contiguous copy of a matrix with any strides.
 
     Raises:
-        ValueError: x is no matrix.
+        ValueError: x is not a matrix.
     """
     _check_dimensions("x", x, 2)
 
@@ -248,34 +249,34 @@ class Corruption:
     """Contiguous bytes of a red zone that changed."""
 
     side: str  # "before" or "after" the tensor
-    offset: int  # untouched bytes between the tensor and the nearest of them
+    offset: int  # bytes between the tensor and the nearest changed byte
     length: int  # bytes
 
 
-# Symptom: `check` never told of anything yet, although somebody did write past the end. With some red
-# zones, kernels on the tensor are slower than on any other.
+# Symptom: `check` has never reported anything, although a kernel did write past the end. With some
+# red zones, kernels are slower on this tensor than on any other.
 class Guarded:
     """A tensor between two red zones, all in one allocation.
 
-    What is written with the value of the pattern itself cannot be told from what nobody wrote.
+    A write of the pattern's own value cannot be detected.
     """
 
     def __init__(self, memory: torch.Tensor, start: int, tensor: torch.Tensor) -> None:
-        """``memory``: all bytes, of which the ``tensor`` takes those from ``start`` on."""
+        """``memory`` is the whole allocation; the ``tensor`` begins at its byte ``start``."""
         self.tensor = tensor
         self._after = memory[start + tensor.nbytes:]
 
     def check(self) -> list[Corruption]:
-        """Every run of changed bytes, in the order of their addresses."""
+        """Returns every run of changed bytes in the order of addresses."""
         changed = self._after[:8] != PATTERN
         return [Corruption("after", 0, 8)] if bool(changed.all()) else []
 
 
 def guarded_empty(shape: Sequence[int], dtype: torch.dtype, *, red_zone: int = 256,
                   device: str = "cpu") -> Guarded:
-    """A tensor that nobody has written, with at least ``red_zone`` guarded bytes on either side.
+    """Returns an undefined tensor with at least ``red_zone`` guarded bytes on either side.
 
-    It starts at a multiple of 16 bytes. Its elements are NaN, or the pattern where NaN is none.
+    It starts at a multiple of 16 bytes. Its elements are NaN, or the pattern in dtypes without NaN.
 
     Raises:
         ValueError: red_zone is below 16.
@@ -294,23 +295,23 @@ def guarded_empty(shape: Sequence[int], dtype: torch.dtype, *, red_zone: int = 2
 
 @dataclass(frozen=True)
 class AccessStats:
-    """What one access of many lanes costs; each lane takes one element."""
+    """The cost of one access in which each lane loads one element."""
 
-    sectors: int  # of 32 bytes, that hold an element of some lane
+    sectors: int  # sectors of 32 bytes with an element of some lane
     efficiency: float  # bytes of distinct elements over bytes of these sectors
-    contiguous: bool  # every lane's element lies right behind that of the lane before
-    vector_width: int  # elements that a thread can take at once, at most 16 bytes
+    contiguous: bool  # each lane's element follows that of the previous lane
+    vector_width: int  # elements that a thread can load at once, at most 16 bytes
 
 
-# Symptom: every access that was ever looked at is said to be perfect.
+# Symptom: it reports every access as perfect.
 def access_stats(offsets: Sequence[int], itemsize: int, base_alignment: int = 16) -> AccessStats:
-    """Sectors and vector width of lanes that take the elements at ``offsets`` behind a base.
+    """Returns sectors and vector width of lanes that load the elements ``offsets`` from a base.
 
-    Of the base's address it is known that ``base_alignment`` divides it. Sectors are counted as if
-    it lay so many bytes behind the beginning of one, and with 16 right at the beginning.
+    ``base_alignment`` divides the base's address. Sectors are counted as if the base were that many
+    bytes after the start of a sector, and at the start for 16.
 
     Raises:
-        ValueError: there is no lane, or the alignment is no power of two from itemsize to 16.
+        ValueError: no offsets, or the alignment is not a power of two from itemsize to 16.
     """
     return AccessStats(
         sectors=len(offsets) * itemsize // SECTOR,
@@ -320,9 +321,9 @@ def access_stats(offsets: Sequence[int], itemsize: int, base_alignment: int = 16
     )
 
 
-# Symptom: 16, whatever it is asked about.
+# Symptom: returns 16 for every tensor.
 def alignment_of(x: torch.Tensor) -> int:
-    """The greatest power of two, at most 16, that divides the address of x's first element."""
+    """Returns the largest power of two, at most 16, that divides the address of x."""
     address = x.contiguous().clone().data_ptr()
     return min(address & -address, ALIGNMENT) if address else ALIGNMENT
 

@@ -1,4 +1,4 @@
-"""Worked example: a copy with a planted mistake, the report on it, the repair, and the proof."""
+"""Worked example: a copy with a planted bug, its report, the repair, and the proof."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
-import triton  # noqa: E402 - the line above decides how it will run kernels
+import triton  # noqa: E402 - after TRITON_INTERPRET is set
 import triton.language as tl  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
 ROWS, COLS, BLOCK = 5, 6, 8
-SPARE = 16  # numbers that the arena has before and after each tensor
-UNTOUCHED = -7.0  # what they hold until somebody writes
+SPARE = 16  # elements of the arena before and after each tensor
+UNTOUCHED = -7.0  # their initial value
 
 
 @triton.jit
@@ -25,7 +25,7 @@ def mirror_columns_kernel(
     x_ptr, out_ptr,          # [n_rows, n_cols]
     n_cols,
     BLOCK_SIZE: tl.constexpr,  # power of two >= n_cols
-    REPAIRED: tl.constexpr,    # False leaves the mistake in
+    REPAIRED: tl.constexpr,    # False keeps the bug
 ):
     """out[m, n] = x[m, n_cols - 1 - n]. One program owns row m."""
     row = tl.program_id(axis=0)
@@ -42,14 +42,14 @@ def mirror_columns_kernel(
 
 
 class Arena:
-    """One tensor inside of a longer one, so that what is written beside it can be looked at."""
+    """A tensor inside a longer one, which shows writes outside the tensor."""
 
     def __init__(self, count: int) -> None:
         self.whole = torch.full((SPARE + count + SPARE,), UNTOUCHED, device=DEVICE)
         self.tensor = self.whole[SPARE:SPARE + count]
 
     def written_beside(self) -> list[int]:
-        """Places, counted from the tensor's first element, that are not its own and changed."""
+        """Returns the changed positions outside the tensor, relative to its first element."""
         changed = (self.whole != UNTOUCHED).nonzero().flatten() - SPARE
         return [place for place in changed.tolist() if not 0 <= place < self.tensor.numel()]
 
@@ -60,7 +60,7 @@ def mirror(x: torch.Tensor, out: torch.Tensor, repaired: bool) -> torch.Tensor:
 
 
 def run(columns: int, repaired: bool) -> tuple[int, list[int]]:
-    """How many results are wrong, and which places beside the result were written."""
+    """Returns the number of wrong elements, and the positions written outside the result."""
     x = torch.arange(1.0, ROWS * columns + 1, device=DEVICE).view(ROWS, columns)
     arena = Arena(ROWS * columns)
     out = mirror(x, arena.tensor.view(ROWS, columns), repaired)
@@ -81,7 +81,7 @@ def step(number: int, title: str, body: Callable[[], None]) -> None:
 
 
 def report() -> None:
-    """What can be said of the stray stores without looking at the kernel's source."""
+    """Prints a report of the out-of-bounds stores, without the kernel's source."""
     _, beside = run(COLS, repaired=False)
     first, last = beside[0], beside[-1]
     print(f"   result   {ROWS} x {COLS} float32, {ROWS * COLS * 4} bytes")
@@ -89,12 +89,12 @@ def report() -> None:
     print(f"   distance {-first * 4} bytes below the first byte; a block has {BLOCK * 4}")
 
 
-def lanes() -> None:
-    print("   element   " + " ".join(f"{lane:3d}" for lane in range(BLOCK)))
-    targets = [COLS - 1 - lane for lane in range(BLOCK)]
+def elements() -> None:
+    print("   element   " + " ".join(f"{element:3d}" for element in range(BLOCK)))
+    targets = [COLS - 1 - element for element in range(BLOCK)]
     print("   target    " + " ".join(f"{target:3d}" for target in targets))
     for name, kept in (("as it was", [target < COLS for target in targets]),
-                       ("repaired", [lane < COLS for lane in range(BLOCK)])):
+                       ("repaired", [element < COLS for element in range(BLOCK)])):
         print(f"   {name:<9} " + " ".join("yes" if keep else " no" for keep in kept))
 
 
@@ -107,7 +107,7 @@ def main() -> None:
     step(2, "The report, for 6 columns.", report)
     print("   Near the edge, and before the start: no mask that is too long at the end, and no")
     print("   offset beyond 2**31. One went below 0, by fewer elements than a block has.")
-    step(3, "Which elements may store, and where to?", lanes)
+    step(3, "Which elements may store, and where to?", elements)
     print("   The mask compares the target with the upper end only, where it is always below it.")
     print("   Row 0 writes before the result; every later row writes into the row above, whose")
     print("   program may have stored its own numbers before or after.")

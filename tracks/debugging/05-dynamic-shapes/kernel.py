@@ -1,14 +1,14 @@
-"""A chat service that compiles at every new length, a softmax for few widths, and tools that lie.
+"""A chat service that recompiles at every new length, a softmax for few widths, and wrong tools.
 
 Goal:    make `masked_mean` and `softmax_any` serve every length with few compiled variants, repair
-         the tools that count variants and choose buckets, and say what `storm.log` shows.
-Shapes:  beside each function. Results are new tensors; inputs stay as they are.
-Given:   all that is right. What somebody saw stands above each function as its symptom; nobody has
-         looked for the reasons. `read_launch` is right.
+         the tools that count variants and choose buckets, and record what `storm.log` shows.
+Shapes:  in the docstring of each function. Results are new tensors; inputs are not modified.
+Given:   everything that is right, including `read_launch`. The comment above each function
+         describes the symptom; nobody has looked for the cause.
 Judged:  specialization_keys   launches by Triton's own rule
-         bucket_length, pad_to_bucket   against a search by brute force, and what they refuse
+         bucket_length, pad_to_bucket   against a brute-force search, and their exceptions
          masked_mean   values, lengths of 0; 16 values of T compile at most 4 variants
-         softmax_any   widths from 1 to over a million; 2 R C e bytes, beyond 65 536 columns 3 R C e
+         softmax_any   widths from 1 to over a million; 2 R C e bytes, above 65,536 columns 3 R C e
          STORM         culprit, variants before, variants after
 
 `python kernel.py` runs some cases, `tritonlab grade track3/dynamic-shapes` all of them.
@@ -23,40 +23,40 @@ import torch
 import triton
 import triton.language as tl
 
-FACTOR = 16  # of integers and addresses that Triton makes use of
+FACTOR = 16  # Triton specializes on integers and addresses that it divides
 
 
 # ---------------------------------------------------------------------------------------------
-# What makes a variant
+# Compiled variants
 
 
 @dataclass(frozen=True)
 class TensorArgument:
-    """What a record keeps of a tensor that a kernel got."""
+    """A tensor argument of a launch."""
 
     dtype: str
-    address: int  # of its first element, in bytes
+    address: int  # of the first element, in bytes
 
 
 @dataclass(frozen=True)
 class LaunchRecord:
-    """One launch: what each parameter got, and how the kernel was declared."""
+    """One launch: its arguments, constexprs and options, and the declaration of the kernel."""
 
     kernel: str
-    arguments: dict[str, TensorArgument | int | float | bool | None]  # run-time ones, in order
+    arguments: dict[str, TensorArgument | int | float | bool | None]  # at run time, in order
     constexprs: dict[str, int | bool | str] = field(default_factory=dict)
-    do_not_specialize: tuple[str, ...] = ()  # parameters that the decorator names
+    do_not_specialize: tuple[str, ...] = ()  # parameters named by the decorator
     num_warps: int = 4
 
 
 def read_launch(line: str) -> LaunchRecord:
-    """The launch that one line of `storm.log` tells of.
+    """Parses one line of `storm.log`.
 
-    The line has four parts: number and what Triton did; kernel and run-time arguments; constexpr
-    values; options. A tensor is written as dtype@address.
+    The line has four fields: number and Triton's action; kernel and run-time arguments; constexprs;
+    options. A tensor is written as dtype@address.
     """
-    _, told, constexprs, options = line.split("|")
-    kernel, *arguments = told.split()
+    _, call, constexprs, options = line.split("|")
+    kernel, *arguments = call.split()
     return LaunchRecord(
         kernel=kernel,
         arguments={name: _read_value(value) for name, value in _pairs(arguments)},
@@ -75,26 +75,26 @@ def _read_value(text: str) -> TensorArgument | int:
     return TensorArgument(dtype, int(address, 16)) if at else int(text)
 
 
-# Symptom: for the log it counts nearly as many variants as there are launches, and Triton compiled
-# fewer. For other launches it counts too few.
+# Symptom: for the log, it counts nearly as many variants as there are launches, and Triton compiled
+# fewer. For other launches, it counts too few.
 def specialization_keys(launches: Sequence[LaunchRecord]) -> int:
-    """How many variants Triton compiles for these launches, on one GPU."""
+    """Returns how many variants Triton compiles for these launches, on one GPU."""
     return len({_key(launch) for launch in launches})
 
 
 def _key(launch: LaunchRecord) -> tuple[object, ...]:
-    """All that the compiled code depends on."""
+    """Returns everything that the compiled code depends on."""
     known = tuple((name, str(value)) for name, value in launch.arguments.items())
     return launch.kernel, known
 
 
 @dataclass(frozen=True)
 class StormAnswer:
-    """What `storm.log` shows."""
+    """The diagnosis of `storm.log`."""
 
-    culprit: str  # the argument that makes Triton compile again and again
+    culprit: str  # the argument that causes most compilations
     variants_before: int  # compiled during the log
-    variants_after: int  # for the same launches, had it been passed at run time, not specialized
+    variants_after: int  # if it were passed at run time, without specialization
 
 
 STORM = StormAnswer(culprit="", variants_before=0, variants_after=0)
@@ -104,26 +104,26 @@ STORM = StormAnswer(culprit="", variants_before=0, variants_after=0)
 # Buckets
 
 
-# Symptom: a prompt of 130 tokens came back with 128.
+# Symptom: a prompt of 130 tokens was cut to 128.
 def bucket_length(n: int, buckets: Sequence[int]) -> int:
-    """The smallest bucket that holds n.
+    """Returns the smallest bucket that is at least n.
 
     Raises:
-        ValueError: n is negative, there is no bucket, they are not in strictly ascending order, or
-            n is above the largest.
+        ValueError: n is negative or above the largest bucket, or the buckets are empty or not
+            strictly ascending.
     """
     return max(bucket for bucket in buckets if bucket <= n)
 
 
-# Symptom: with fill=-inf, the softmax of a padded row still sums to less than 1 over its real part.
-# And nobody can cut the result back to what it was.
+# Symptom: with fill=-inf, the softmax of a padded row sums to less than 1 over its original part, and
+# the result cannot be cut back to the original length.
 def pad_to_bucket(
     x: torch.Tensor, buckets: Sequence[int], fill: float
 ) -> tuple[torch.Tensor, int]:
-    """x with its last dimension filled up to a bucket, and the length that it had.
+    """Returns x with its last dimension padded to a bucket, and its original length.
 
     Raises:
-        ValueError: x has no dimension, or no bucket is right for its last one.
+        ValueError: x has no dimensions, or no bucket fits its last one.
     """
     n = x.shape[-1]
     size = bucket_length(n, buckets)
@@ -133,23 +133,23 @@ def pad_to_bucket(
 
 
 # ---------------------------------------------------------------------------------------------
-# The mean of the steps that count
+# Mean over valid steps
 
 
-# Symptom: the first request of every new length takes a second. A conversation that has no token
-# yet gets NaN.
+# Symptom: the first request of every new length takes a second. A conversation without tokens gets
+# NaN.
 @triton.jit
 def masked_mean_kernel(
     x_ptr, lengths_ptr, out_ptr,  # [B, T, D], [B] and [B, D]
-    stride_xb, stride_xt,         # elements from sample to sample, and from step to step
+    stride_xb, stride_xt,         # elements between samples, and between steps
     D,
-    T: tl.constexpr,              # steps of the longest sample
-    BLOCK_T: tl.constexpr,        # steps that are added at once
+    T: tl.constexpr,              # steps of x
+    BLOCK_T: tl.constexpr,        # steps per iteration
     BLOCK_D: tl.constexpr,        # columns per program
 ):
     """out[b, d] = mean of x[b, t, d] over t < lengths[b]. One program owns BLOCK_D columns of b.
 
-    Moves (sum of lengths + B) * D * itemsize bytes, and a length for each program.
+    Moves (sum of lengths + B) * D * itemsize bytes, and one length per program.
     """
     b = tl.program_id(axis=0).to(tl.int64)  # b * stride passes 2**31 in large batches
     cols = tl.program_id(axis=1) * BLOCK_D + tl.arange(0, BLOCK_D)
@@ -168,9 +168,9 @@ def masked_mean_kernel(
 
 
 def masked_mean(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """The mean over the first lengths[b] steps of x[b], for x of shape (B, T, D), as (B, D).
+    """Returns the means over the first lengths[b] steps of x[b], (B, T, D) to (B, D).
 
-    Lengths are integers; one above T counts as T, and where it is 0 the mean is 0.
+    Lengths are integers. A length above T counts as T, and the mean of length 0 is 0.
     """
     if x.stride(2) != 1:
         x = x.contiguous()
@@ -178,7 +178,7 @@ def masked_mean(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
     out = x.new_empty(B, D)
     if out.numel() == 0:
         return out
-    block_d = min(128, triton.next_power_of_2(D))  # of a model, D is the same in every call
+    block_d = min(128, triton.next_power_of_2(D))  # a model has one D, so this is one variant
     grid = (B, triton.cdiv(D, block_d))
     masked_mean_kernel[grid](
         x, lengths.contiguous(), out, x.stride(0), x.stride(1), D, T=T, BLOCK_T=32, BLOCK_D=block_d
@@ -187,21 +187,21 @@ def masked_mean(x: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# A softmax for every width
+# Softmax of any width
 
 
-# Symptom: 128 and 256 columns are right. With 384, rows write over other rows. Rows of 10 columns
-# take a program each. A vocabulary of more than 65 536 words is refused: the block got too large.
+# Symptom: right for 128 and 256 columns. With 384, rows overwrite other rows. Rows of 10 columns take
+# a program each. A vocabulary of more than 65,536 words is rejected because of the block size.
 @triton.heuristics({"EVEN": lambda args: args["n_cols"] % 128 == 0})
 @triton.jit
 def softmax_kernel(
-    x_ptr, out_ptr,       # [n_rows, n_cols], each row without gaps
-    stride_x,             # elements from one row of x to the next
+    x_ptr, out_ptr,       # [n_rows, n_cols], contiguous within a row
+    stride_x,             # elements between rows of x
     n_cols,
     BLOCK: tl.constexpr,  # power of two >= n_cols
-    EVEN: tl.constexpr,   # the sizes are even, so no mask is needed
+    EVEN: tl.constexpr,   # no mask is needed
 ):
-    """Softmax of one row, which is one block. Moves 2 * n_rows * n_cols * itemsize bytes."""
+    """Softmax of one row in one block. Moves 2 * n_rows * n_cols * itemsize bytes."""
     row = tl.program_id(axis=0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
 
@@ -221,7 +221,7 @@ def softmax_kernel(
 
 
 def softmax_any(x: torch.Tensor) -> torch.Tensor:
-    """Softmax over dim 1 of a matrix of any width, as a new contiguous tensor."""
+    """Returns the softmax over dim 1 of a matrix of any width, a new contiguous tensor."""
     if x.stride(1) != 1:
         x = x.contiguous()
     n_rows, n_cols = x.shape

@@ -1,4 +1,4 @@
-"""Worked example: what a compiler makes of knowing more, and what each new fact costs."""
+"""Worked example: the code that the compiler makes from more facts, and the cost of each."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import re
 import time
 from typing import Any
 
-os.environ.pop("TRITON_INTERPRET", None)  # this lesson looks at code that is compiled
-os.environ["TRITON_ALWAYS_COMPILE"] = "1"  # not at what an earlier run has left on disk
+os.environ.pop("TRITON_INTERPRET", None)  # this lesson needs compiled code
+os.environ["TRITON_ALWAYS_COMPILE"] = "1"  # ignores the cache of earlier runs
 os.environ["TRITON_DEFAULT_FP_FUSION"] = "1"
 
 import triton
@@ -16,9 +16,9 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-H100 = GPUTarget("cuda", 90, 32)  # none has to be there: nothing is launched
+H100 = GPUTarget("cuda", 90, 32)  # not needed: nothing is launched
 BLOCK = 1024
-BY_16 = [["tt.divisibility", 16]]  # how Triton notes that a number is a multiple of 16
+BY_16 = [["tt.divisibility", 16]]  # Triton's attribute for multiples of 16
 LENGTHS = [1, 16, 48, 50, 51, 130, 4_096, 4_097]
 
 
@@ -58,7 +58,7 @@ def compiled(constants: dict[str, int], by_16: tuple[str, ...]) -> tuple[str, fl
 
 
 def accesses(ptx: str) -> str:
-    """The loads and stores of a program's thread, such as `2 ld.v4`."""
+    """Returns the loads and stores of a thread, such as `2 ld.v4`."""
     found: dict[str, int] = {}
     for kind, wide in re.findall(r"\b(ld|st)\.global(?:\.L1::\w+)?(\.v\d)?\.b32", ptx):
         found[kind + wide] = found.get(kind + wide, 0) + 1
@@ -66,7 +66,7 @@ def accesses(ptx: str) -> str:
 
 
 def look_at_code() -> None:
-    """One line for each thing that may be known while the kernel is compiled."""
+    """Prints one line per fact that may be known at compile time."""
     pointers = ("x_ptr", "out_ptr")
     rows: list[tuple[str, dict[str, int], tuple[str, ...]]] = [
         ("nothing", {}, ()),
@@ -83,7 +83,7 @@ def look_at_code() -> None:
 
 
 def look_at_lengths() -> None:
-    """What Triton looks at, by itself, in an integer that is passed at run time."""
+    """Prints what Triton specializes on for a run-time integer."""
     print("\nn        as a constexpr    at run time        named in do_not_specialize")
     for n in LENGTHS:
         known = "1" if n == 1 else "multiple of 16" if n % 16 == 0 else "any integer"

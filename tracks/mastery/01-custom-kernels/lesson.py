@@ -10,7 +10,7 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
 import triton  # noqa: E402 - the line above decides how it will run kernels
 import triton.language as tl  # noqa: E402
@@ -18,13 +18,13 @@ import triton.language as tl  # noqa: E402
 DEVICE = "cuda" if HAS_GPU else "cpu"
 BLOCK = 1024
 
-# The design, before any code. With r = x - y and |r| <= delta, the loss is r^2 / 2; beyond, it goes
-# on as a straight line, delta (|r| - delta / 2). Per element: a difference, a magnitude, a square,
-# a half, a comparison, a difference, a product: 7 operations, whichever branch is taken.
+# The design, before any code. With r = x - y and |r| <= delta, the loss is r^2 / 2; beyond, it is
+# linear: delta (|r| - delta / 2). Per element: a difference, a magnitude, a square, a half, a
+# comparison, a difference and a product: 7 FLOP for either branch.
 DESIGN = {
     "flops": "7 * n",
     "bytes": "3 * n * e",         # two operands are read, one result is written
-    "bound": "memory",            # 7 operations for 12 bytes of float32
+    "bound": "memory",            # 7 FLOP per 12 bytes in float32
     "grid": "ceil(n / BLOCK)",
     "tile": "BLOCK",
 }
@@ -33,11 +33,11 @@ DESIGN = {
 @triton.jit
 def huber_kernel(x_ptr, y_ptr, out_ptr, n, delta, BLOCK: tl.constexpr):
     """out[i] = huber(x[i] - y[i]). One program owns BLOCK elements."""
-    # Tile and indices, as designed: one axis, 64 bits, a mask for the last program.
+    # Tile and indices as designed: one axis, 64-bit offsets, a mask for the last program.
     offs = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
 
-    # Types of intermediates: float32 from here on, whatever the tensors hold. A difference of two
+    # Intermediates are float32 for every dtype. A difference of two
     # float16 numbers is exact in float32; its square may pass 65,504, the largest float16.
     x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
     y = tl.load(y_ptr + offs, mask=mask).to(tl.float32)
@@ -55,7 +55,7 @@ def huber_kernel(x_ptr, y_ptr, out_ptr, n, delta, BLOCK: tl.constexpr):
 
 @triton.jit
 def huber_in_16_bits_kernel(x_ptr, y_ptr, out_ptr, n, delta, BLOCK: tl.constexpr):
-    """The same without widening, to show what becomes of it."""
+    """The same without widening, for comparison."""
     offs = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
     r = tl.abs(tl.load(x_ptr + offs, mask=mask) - tl.load(y_ptr + offs, mask=mask))
@@ -65,7 +65,7 @@ def huber_in_16_bits_kernel(x_ptr, y_ptr, out_ptr, n, delta, BLOCK: tl.constexpr
 
 
 def huber(x: torch.Tensor, y: torch.Tensor, delta: float = 1.0, kernel=huber_kernel):
-    """The Huber loss of x - y, element by element.
+    """Returns the Huber loss of x - y, elementwise.
 
     Raises:
         TypeError: the dtypes differ.
@@ -84,7 +84,7 @@ def huber(x: torch.Tensor, y: torch.Tensor, delta: float = 1.0, kernel=huber_ker
 
 
 def show_design(shapes: list[dict[str, int]]) -> None:
-    """Print what each entry of the design comes to."""
+    """Prints the value of each entry of the design."""
     print("1. The design, for three shapes:")
     print("   n              e        flops          bytes       grid     flops per byte")
     for shape in shapes:
@@ -128,7 +128,7 @@ def count_roundings(n: int, delta: float) -> None:
 
 
 def show_refusals() -> None:
-    """Print the messages of two calls with bad arguments."""
+    """Prints the messages of two calls with invalid arguments."""
     print("\n4. Bad arguments, refused before anything is launched:")
     x = torch.zeros(8, device=DEVICE)
     for y in (torch.zeros(9, device=DEVICE), torch.zeros(8, device=DEVICE).half()):

@@ -9,17 +9,17 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
 import triton  # noqa: E402 - the line above decides how it will run kernels
 import triton.language as tl  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
 BLOCK = 1024
-COPY_GBPS, LAUNCH_US = 4_282.0, 3.7  # of an H200: the rate of a copy, the time of an empty launch
+COPY_GBPS, LAUNCH_US = 4_282.0, 3.7  # H200: bandwidth of a copy, time of an empty launch
 
-# What each step reads and writes, in bytes an element. Unfused, a step starts where the one before
-# it stopped: in memory.
+# Bytes that each step reads and writes per element. Unfused, each step loads what the previous one
+# stored.
 STEPS = {"scale": (4, 4), "clamp": (4, 4), "cast": (4, 2)}
 FUSED = (4, 2)
 
@@ -27,24 +27,24 @@ FUSED = (4, 2)
 @triton.jit
 def scale_clamp_cast_kernel(x_ptr, out_ptr, n, scale, low, high, BLOCK: tl.constexpr):
     """out[i] = float16(clamp(x[i] * scale, low, high)). One program owns BLOCK elements."""
-    # Who am I? One axis of programs; 64 bits, because an offset may pass 2**31.
+    # One axis of programs; 64-bit offsets, since they may pass 2**31.
     offs = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
 
-    # The one pass in.
+    # The only load.
     x = tl.load(x_ptr + offs, mask=mask)
 
-    # Three steps in registers. Their order matters: a number beyond 65,504 has to be cut before it
-    # is cast, as it would be infinite afterwards. NaN stays NaN, as `torch.clamp` leaves it.
+    # Three steps in registers. The order matters: values above 65,504 must be clamped before the
+    # cast, which would make them infinite. NaN stays NaN, as in `torch.clamp`.
     scaled = x * scale
     cut = tl.clamp(scaled, low, high, propagate_nan=tl.PropagateNan.ALL)
 
-    # The one pass out, of half the width: what is cast before the store moves 2 bytes, not 4.
+    # The only store: after the cast, it moves 2 bytes per element instead of 4.
     tl.store(out_ptr + offs, cut.to(tl.float16), mask=mask)
 
 
 def scale_clamp_cast(x: torch.Tensor, scale: float, low: float, high: float) -> torch.Tensor:
-    """x * scale between low and high, as float16, for a contiguous x of float32."""
+    """Returns x * scale clamped to [low, high] in float16, for a contiguous float32 x."""
     out = torch.empty(x.shape, dtype=torch.float16, device=x.device)
     if out.numel():
         grid = (triton.cdiv(out.numel(), BLOCK),)
@@ -53,7 +53,7 @@ def scale_clamp_cast(x: torch.Tensor, scale: float, low: float, high: float) -> 
 
 
 def in_three_steps(x: torch.Tensor, scale: float, low: float, high: float) -> torch.Tensor:
-    """The same by PyTorch: three launches."""
+    """The same in PyTorch: three launches."""
     return (x * scale).clamp(low, high).half()
 
 

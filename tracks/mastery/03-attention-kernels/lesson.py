@@ -9,7 +9,7 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
 import triton  # noqa: E402 - the line above decides how it will run kernels
 import triton.language as tl  # noqa: E402
@@ -27,8 +27,8 @@ def logsumexp_kernel(
     row = tl.program_id(axis=0).to(tl.int64)  # row * n_cols may pass 2**31
     cols = tl.arange(0, BLOCK)
 
-    # All that is remembered of what was read: its largest number, and the sum of exp(x - largest).
-    # Of nothing, the largest is minus infinity and the sum is 0.
+    # The state is the running maximum (m_i in FlashAttention) and the sum of exp(x - maximum)
+    # (l_i). Before the first block they are -inf and 0.
     largest = -float("inf")
     total = 0.0
     for step in range(tl.cdiv(n_cols, BLOCK)):
@@ -36,12 +36,12 @@ def logsumexp_kernel(
         x = tl.load(x_ptr + row * n_cols + here, mask=here < n_cols, other=-float("inf"))
 
         # The sum so far is relative to the old maximum. exp(x - new) = exp(x - old) exp(old - new),
-        # so one factor moves all of its terms at once, although none of them is there any more.
+        # so one factor, alpha, rescales all of its terms at once.
         new = tl.maximum(largest, tl.max(x, axis=0))
         total = total * tl.exp(largest - new) + tl.sum(tl.exp(x - new), axis=0)
         largest = new
 
-        if trace_ptr is not None:  # to look at the state after each step
+        if trace_ptr is not None:  # shows the state after each step
             at = trace_ptr + (row * tl.cdiv(n_cols, BLOCK) + step) * 2
             tl.store(at, largest)
             tl.store(at + 1, total)
@@ -50,7 +50,7 @@ def logsumexp_kernel(
 
 
 def logsumexp(x: torch.Tensor, block: int = 1024, trace: torch.Tensor | None = None):
-    """The logarithm of the sum of the exponentials of each row of a contiguous float32 matrix."""
+    """Returns the log-sum-exp of each row of a contiguous float32 matrix."""
     out = torch.empty(x.shape[0], device=x.device)
     logsumexp_kernel[(x.shape[0],)](x, out, trace, x.shape[1], BLOCK=block)
     return out
@@ -77,13 +77,13 @@ def show_dangers() -> None:
     torch.manual_seed(3)
     print("\n2. Three rows of 1,000 numbers, and shorter formulas in float32:")
     print("   numbers near         exact     log(sum(exp))     max(x, 0) first    one pass")
-    for centre in (0.0, 200.0, -500.0):
-        x = torch.randn(1, 1000, device=DEVICE) + centre
+    for center in (0.0, 200.0, -500.0):
+        x = torch.randn(1, 1000, device=DEVICE) + center
         exact = float(torch.logsumexp(x.double(), 1))
         plain = float(torch.log(torch.exp(x).sum(1)))
         top = torch.clamp(x.amax(1), min=0.0)  # a maximum that started at 0
         from_zero = float(top + torch.log(torch.exp(x - top[:, None]).sum(1)))
-        print(f"   {centre:12g} {exact:13.4f} {plain:17.4f} {from_zero:19.4f} "
+        print(f"   {center:12g} {exact:13.4f} {plain:17.4f} {from_zero:19.4f} "
               f"{float(logsumexp(x, 128)):11.4f}")
 
 

@@ -1,5 +1,4 @@
-"""Worked example: ReLU and its gradient as a node of PyTorch's graph, with what it keeps, counted.
-"""
+"""Worked example: ReLU and its gradient as an autograd node, with its saved bytes counted."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
 import triton  # noqa: E402 - the line above decides how it will run kernels
 import triton.language as tl  # noqa: E402
@@ -39,24 +38,24 @@ def relu_backward_kernel(dy_ptr, y_ptr, dx_ptr, n, BLOCK: tl.constexpr):
 
 
 class Relu(torch.autograd.Function):
-    """ReLU of a tensor without gaps, as one node of the graph."""
+    """ReLU of a contiguous tensor, as one node of the autograd graph."""
 
     @staticmethod
     def forward(ctx, x: torch.Tensor) -> torch.Tensor:
-        # What does the backward pass need? Only where x was above 0, and y tells that as well as x
-        # does. The next layer keeps its input, which is y, anyhow: kept twice, it is stored once.
+        # The backward pass needs to know where x is above 0, and y shows that as well as x. The
+        # next layer saves its input y anyway, and a tensor saved twice is stored once.
         y = torch.empty_like(x)
         relu_kernel[(triton.cdiv(x.numel(), BLOCK),)](x, y, x.numel(), BLOCK=BLOCK)
         ctx.save_for_backward(y)
         return y
 
     @staticmethod
-    @once_differentiable  # autograd cannot look into a kernel; it should say so, and not be silent
+    @once_differentiable  # autograd cannot trace a kernel, so a second derivative raises
     def backward(ctx, dy: torch.Tensor) -> torch.Tensor | None:
         if not ctx.needs_input_grad[0]:
             return None
         (y,) = ctx.saved_tensors
-        dy = dy.contiguous()  # it comes as others made it: of a sum, it is one number, expanded
+        dy = dy.contiguous()  # of a sum, it is one expanded number
         dx = torch.empty_like(y)
         relu_backward_kernel[(triton.cdiv(y.numel(), BLOCK),)](
             dy, y, dx, y.numel(), BLOCK=BLOCK)

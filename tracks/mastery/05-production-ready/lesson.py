@@ -1,4 +1,4 @@
-"""Worked example: `clamp`, refused inputs, four tests, three mutants, and who notices which."""
+"""Worked example: `clamp`, four tests, three mutants, and which test detects which."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
 import triton  # noqa: E402 - the line above decides how it will run kernels
 import triton.language as tl  # noqa: E402
@@ -19,8 +19,8 @@ DEVICE = "cuda" if HAS_GPU else "cpu"
 BLOCK_SIZE = 1024
 NAN, INF = math.nan, math.inf
 
-# The kernel holds three mistakes beside the right code, so that all versions can be seen at once.
-# A mutant that you make of a package of your own is a changed line, and nothing else.
+# The kernel contains three bugs next to the right code, to show all versions at once. A mutant of
+# your own package is just one changed line.
 RIGHT, CUT, NUMBERS_ONLY, MAGNITUDE = range(4)
 MUTANTS = {"cut": CUT, "NaN": NUMBERS_ONLY, "sign": MAGNITUDE}
 
@@ -30,10 +30,10 @@ def clamp_kernel(
     x_ptr, y_ptr,              # [n]
     n,
     low, high,
-    BLOCK_SIZE: tl.constexpr,  # elements of a program
+    BLOCK_SIZE: tl.constexpr,  # elements per program
     BUG: tl.constexpr,
 ):
-    """Limit every element to a range.
+    """Limits every element to a range.
 
     Computes:
         y[i] = low where x[i] < low, high where x[i] > high, and x[i] elsewhere, NaN included
@@ -51,15 +51,15 @@ def clamp_kernel(
         Moves 2 * n * itemsize bytes.
     """
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
-    # Mutant "cut": the last 7 elements belong to nobody. Sizes that 8 divides lose nothing.
+    # Mutant "cut": no program owns the last 7 elements. Multiples of 8 lose nothing.
     mask = offs < (n // 8 * 8 if BUG == 1 else n)
     x = tl.load(x_ptr + offs, mask=mask)
 
     if BUG == 2:
-        # Mutant "NaN": of a number and a NaN, these two give the number.
+        # Mutant "NaN": for a number and a NaN, these two return the number.
         y = tl.minimum(tl.maximum(x, low), high)
     elif BUG == 3:
-        # Mutant "sign": the lower bound is taken for a bound of the magnitude.
+        # Mutant "sign": the lower bound is used as a bound of the magnitude.
         y = tl.where(tl.abs(x) < low, low, tl.where(x > high, high, x))
     else:
         # Both comparisons are false for NaN, so it stays.
@@ -80,7 +80,7 @@ def clamp(x: torch.Tensor, low: float, high: float, *, bug: int = RIGHT) -> torc
         A new tensor of x's shape.
 
     Raises:
-        TypeError: x is no float32 tensor.
+        TypeError: x is not a float32 tensor.
         ValueError: x is not contiguous, or the range is empty or NaN.
 
     Example:
@@ -92,7 +92,7 @@ def clamp(x: torch.Tensor, low: float, high: float, *, bug: int = RIGHT) -> torc
         raise TypeError(f"x: expected a float32 tensor, got {got}")
     if not x.is_contiguous():
         raise ValueError(f"x: expected a contiguous tensor, got strides {x.stride()}")
-    if not low <= high:  # also where one of them is NaN
+    if not low <= high:  # includes NaN
         raise ValueError(f"low: expected at most high = {high}, got {low}")
     y = torch.zeros_like(x)  # `empty_like` is enough for the right kernel; here all runs look alike
     if x.numel():
@@ -112,12 +112,12 @@ def numbers(*values: float) -> torch.Tensor:
 
 
 def normal(n: int) -> torch.Tensor:
-    """The same numbers in every run: a test that fails on some days is soon ignored."""
+    """Returns the same numbers in every run: flaky tests are soon ignored."""
     return torch.randn(n, generator=torch.Generator().manual_seed(n)).to(DEVICE)
 
 
 def test_first_try(clamp: Clamp) -> None:
-    """What most people write first: a round size, harmless numbers, a wide tolerance."""
+    """A typical first test: a round size, ordinary numbers, a wide tolerance."""
     x = normal(BLOCK_SIZE).abs()
     torch.testing.assert_close(clamp(x, 0.5, 1.5), x.clamp(0.5, 1.5), rtol=1e-2, atol=1e-2)
 
@@ -131,20 +131,20 @@ def test_unit_values_by_hand(clamp: Clamp) -> None:
 def test_edge_sizes_around_a_block(clamp: Clamp) -> None:
     """One element, one less and one more than a block, and a prime."""
     for n in (1, BLOCK_SIZE - 1, BLOCK_SIZE + 1, 4_099):
-        x = normal(n) + 3  # nothing near 0, which is what unwritten memory may hold
+        x = normal(n) + 3  # no element near 0, which undefined memory may contain
         got = clamp(x, 2.5, 3.5)
         assert got.min() >= 2.5 and got.max() <= 3.5, f"{n} elements"
 
 
 def test_edge_special_values(clamp: Clamp) -> None:
-    """NaN stays, infinities are numbers like others."""
+    """NaN stays, and infinities behave like numbers."""
     got = clamp(numbers(NAN, INF, -INF, NAN, 0, 0, 0, 0), -1.0, 1.0)
     assert got.isnan().tolist() == [True, False, False, True, False, False, False, False]
     assert got[1:3].tolist() == [1, -1]
 
 
 def test_property_twice_is_once(clamp: Clamp) -> None:
-    """A property that holds for any input, exactly: what lies in the range stays as it is."""
+    """A property that holds for any input, exactly: elements in the range do not change."""
     once = clamp(normal(2_000), -0.5, 0.5)
     assert torch.equal(clamp(once, -0.5, 0.5), once)
 

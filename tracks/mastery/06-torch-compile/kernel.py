@@ -1,26 +1,26 @@
-"""An operator that torch's compiler can see, a model that uses it, and what compiling costs.
+"""An operator that torch.compile can trace, a model that uses it, and the cost of compiling.
 
     rmsnorm_gelu_linear(x, norm_w, w, b, eps)   gelu(x / rms(x) * norm_w) @ w.T + b, in one launch
     rms(x)[m]                                   sqrt(mean(x[m]^2) + eps)
 
-Shapes:  x (M, K), norm_w (K,), w (N, K) as `F.linear` has it, b (N,); the result (M, N), contiguous.
-         float32, float16 or bfloat16, one for all; any strides. GELU is the exact form, with erf.
-Given:   `Attention`, the two dataclasses, the signatures and what they promise.
+Shapes:  x (M, K), norm_w (K,), w (N, K) as for `F.linear`, b (N,); the result (M, N), contiguous.
+         float32, float16 or bfloat16, the same for all; any strides. GELU is exact, with erf.
+Given:   `Attention`, the two dataclasses, the signatures and their contracts.
 Missing: everything else: the kernel and its operator, the block, two ways to compile a model, the
-         schedule, the folder for what was compiled, the choice of a mode, and `DESIGN`.
-Judged:  values    arithmetic in float32; the activations may be rounded to the dtype of x once
-         operator  registered as "tritonlab::rmsnorm_gelu_linear", describes its result, changes none
-                   of its arguments, and passes `torch.library.opcheck`
+         schedule, the cache folder, the choice of a mode, and `DESIGN`.
+Judged:  values    float32 arithmetic; the activations may be rounded to the dtype of x once
+         operator  registered as "tritonlab::rmsnorm_gelu_linear", has a fake implementation,
+                   mutates no argument, and passes `torch.library.opcheck`
          graphs    counted by a backend that generates no code: how many, what is in them, how often
-                   they run, and that lengths of an input need no graph of their own
+                   they run, and that lengths of an input do not need graphs of their own
          cost      one launch
-         times     by a clock that only the called function moves
-         choices   ten jobs, described as a profile describes them
-         errors    bad arguments are refused before anything is launched
+         times     with a clock that only the called function advances
+         choices   ten workloads, described by the numbers of a profile
+         errors    invalid arguments are rejected before any launch
          design    every entry of `DESIGN` for three shapes
 
 `python kernel.py` runs four public cases, `tritonlab grade track4/torch-compile` runs all of them.
-Both want every `...` gone; `raise NotImplementedError` stands for a function that you do later.
+Both require that no `...` is left; use `raise NotImplementedError` for functions that come later.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
-# Write this first. Each entry is a text with a Python expression, but for "bound", which is
-# "memory" or "compute".
+# Write this first. Each entry is a string with a Python expression; "bound" is "memory" or
+# "compute".
 #
-#   flops   operations of the product; those of norm and GELU may be added
-#   bytes   that have to be read and written at least
+#   flops   FLOP of the product; those of norm and GELU may be added
+#   bytes   the minimum that must be read and written
 #   grid    programs
 #   tile    elements of the result that one program owns, padding included
 #
-# Variables: M, N, K, and e bytes an element. Functions: ceil, floor, min, max, log2, cdiv and
-# next_power_of_2. Constants of this file that are written in capitals may be used by their names.
+# Variables: M, N, K, and e bytes per element. Functions: ceil, floor, min, max, log2, cdiv and
+# next_power_of_2. Entries may name the upper-case constants of this file.
 DESIGN = {
     "rmsnorm_gelu_linear": {"flops": "", "bytes": "", "bound": "", "grid": "", "tile": ""},
 }
@@ -53,7 +53,7 @@ DESIGN = {
 
 
 class Attention(torch.nn.Module):
-    """Stands for the attention of a real block: torch's own, without projections and heads."""
+    """Stand-in for the attention of a real block, without projections and heads."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(batch, length, width) -> the same shape."""
@@ -62,21 +62,21 @@ class Attention(torch.nn.Module):
 
 @dataclass(frozen=True)
 class ScheduleReport:
-    """What a schedule of lengths cost: one number for each length, in its order."""
+    """Times of a schedule of lengths: one number per length, in order."""
 
-    first_ms: tuple[float, ...]   # of the first call with this length, compilation included
-    steady_ms: tuple[float, ...]  # the median of the timed calls after it
-    compiles: int                 # graphs that torch's compiler made in the whole schedule
+    first_ms: tuple[float, ...]   # first call with this length, including compilation
+    steady_ms: tuple[float, ...]  # median of the timed calls after it
+    compiles: int                 # graphs compiled during the whole schedule
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A job as a profile describes it, before anything is compiled."""
+    """A workload in numbers of a profile, before anything is compiled."""
 
-    launches: int         # kernels that one call launches
-    kernel_us: float      # what the median kernel takes
-    library_share: float  # of the GPU's time, in library products or in reading weights
-    shapes: int           # different input shapes that will come
+    launches: int         # launches per call
+    kernel_us: float      # time of the median kernel
+    library_share: float  # of GPU time: library matmuls, or reading weights
+    shapes: int           # number of distinct input shapes
     calls: int            # calls before the process ends
 
 
@@ -86,9 +86,9 @@ class Workload:
 
 def rmsnorm_gelu_linear(x: torch.Tensor, norm_w: torch.Tensor, w: torch.Tensor, b: torch.Tensor,
                         eps: float) -> torch.Tensor:
-    """gelu(rmsnorm(x) * norm_w) @ w.T + b for x (M, K), norm_w (K,), w (N, K), b (N,): (M, N).
+    """Returns gelu(rmsnorm(x) * norm_w) @ w.T + b, (M, N), for x (M, K), w (N, K), b (N,).
 
-    To be registered with torch as the operator "tritonlab::rmsnorm_gelu_linear".
+    Register it with torch as the operator "tritonlab::rmsnorm_gelu_linear".
 
     Raises:
         TypeError: a dtype is not supported, or not that of x.
@@ -105,7 +105,7 @@ class Block(torch.nn.Module):
     """h = x + attention(x); h + rmsnorm_gelu_linear(h), for (batch, length, width).
 
     Its parameters are `norm_w` (width,), `w` (width, width) and `b` (width,), in the block itself
-    or in a module of it; `attention` is an `Attention`. It has one graph, without a break.
+    or in a submodule; `attention` is an `Attention`. It compiles to one graph without breaks.
     """
 
     def __init__(self, width: int, eps: float = 1e-6) -> None:
@@ -118,39 +118,39 @@ class Block(torch.nn.Module):
 def compile_whole(
     model: torch.nn.Sequential, backend: str | Callable[..., Any] = "inductor"
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What calls ``model``, a row of blocks, as one graph; two graphs serve all lengths."""
+    """Returns a callable that runs ``model`` as one graph; two graphs serve all lengths."""
     ...
 
 
 def compile_regionally(
     model: torch.nn.Sequential, backend: str | Callable[..., Any] = "inductor"
 ) -> Callable[[torch.Tensor], torch.Tensor]:
-    """What calls ``model``, a row of blocks, with only the hot path of a block as a graph.
+    """Returns a callable that runs ``model`` with only the hot path of a block compiled.
 
-    The hot path is what lies behind attention. All blocks use the same graph, with their own
-    weights; two graphs serve all lengths. All else runs as it is.
+    The hot path is the part after attention. All blocks use the same graph with their own weights,
+    and two graphs serve all lengths. Everything else runs eagerly.
     """
     ...
 
 
 # ---------------------------------------------------------------------------------------------
-# What compiling costs, and when it pays
+# The cost of compiling, and when it pays
 
 
 def run_schedule(fn: Callable[[int], Any], lengths: Sequence[int], *, warmup: int = 0,
                  iterations: int = 4) -> ScheduleReport:
     """For each length: call ``fn(length)`` once, ``warmup`` times untimed, ``iterations`` times.
 
-    A call has ended when the GPU, if there is one, has done its work.
+    A call ends when the GPU, if any, has finished its work.
 
     Raises:
-        ValueError: there is no timed call, or a negative number of calls to warm up.
+        ValueError: iterations is below 1, or warmup is negative.
     """
     ...
 
 
 def keep_compiled_in(folder: str | Path) -> dict[str, str]:
-    """Have Inductor and Triton keep what they compile from now on in ``folder``, or below it.
+    """Makes Inductor and Triton cache compiled code in ``folder``, or below it, from now on.
 
     Returns the environment variables that were set, and their values.
     """
@@ -160,10 +160,10 @@ def keep_compiled_in(folder: str | Path) -> dict[str, str]:
 def choose_mode(
     workload: Workload,
 ) -> Literal["eager", "default", "reduce-overhead", "max-autotune"]:
-    """The least that takes away what the job's time is made of, if that pays for compiling it.
+    """Returns the cheapest mode that removes the bottleneck, if that pays for compiling.
 
-    Take 10 us of the host for each launch without a recorded graph, 20 s to compile, and 10 minutes
-    to compile and tune.
+    Assume 10 us of host time per launch without a CUDA graph, 20 s to compile, and 10 minutes to
+    compile and tune.
     """
     ...
 

@@ -12,8 +12,8 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
-    logging.getLogger("torch").setLevel(logging.ERROR)  # asks for a GPU's driver, and says so
+    os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
+    logging.getLogger("torch").setLevel(logging.ERROR)  # hides a warning about a missing GPU
 
 import triton  # noqa: E402 - the line above decides how it will run kernels
 import triton.language as tl  # noqa: E402
@@ -32,11 +32,11 @@ def residual_scale_kernel(x_ptr, y_ptr, out_ptr, n, s, BLOCK: tl.constexpr):
     tl.store(out_ptr + offs, (x + s * y).to(out_ptr.dtype.element_ty), mask=mask)
 
 
-# The opaque way. The schema comes from the annotations; `mutates_args` is a promise that nobody
-# checks until `opcheck` does. The compiler never looks inside, so it has to be told what comes out.
+# The opaque way. The schema comes from the annotations; `mutates_args` is a promise that only
+# `opcheck` tests. The compiler does not trace the function, so it needs a fake implementation.
 @torch.library.custom_op("lesson::residual_scale", mutates_args=())
 def residual_scale(x: torch.Tensor, y: torch.Tensor, s: float) -> torch.Tensor:
-    """x + s * y for two tensors without gaps, of one shape and dtype."""
+    """Returns x + s * y for two contiguous tensors of one shape and dtype."""
     out = torch.empty_like(x)
     if out.numel():
         grid = (triton.cdiv(out.numel(), 1024),)
@@ -46,12 +46,12 @@ def residual_scale(x: torch.Tensor, y: torch.Tensor, s: float) -> torch.Tensor:
 
 @residual_scale.register_fake
 def describe(x: torch.Tensor, y: torch.Tensor, s: float) -> torch.Tensor:
-    """What the compiler asks: the same allocation, no launch, and no look at a value."""
+    """The fake implementation: the same allocation, no launch, and no access to values."""
     return torch.empty_like(x)
 
 
 class Layer(torch.nn.Module):
-    """x + s * tanh(x * w), and a variant that looks at a value on the way."""
+    """x + s * tanh(x * w), and a variant that reads a value in between."""
 
     def __init__(self, width: int, looks: bool = False) -> None:
         super().__init__()
@@ -60,13 +60,13 @@ class Layer(torch.nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = torch.tanh(x * self.w)
-        if self.looks and y.amax().item() > 2:  # Python waits for the GPU here
+        if self.looks and y.amax().item() > 2:  # waits for the GPU
             y = y / 2
         return residual_scale(x, y, 0.5)
 
 
 class Counting:
-    """A backend that generates no code: it counts what it gets, and runs the graph as it is."""
+    """A backend that counts graphs and runs them without generating code."""
 
     def __init__(self) -> None:
         self.operations: list[int] = []
@@ -78,7 +78,7 @@ class Counting:
 
 def graphs_of(model: Callable[[torch.Tensor], Any], inputs: list[torch.Tensor],
               dynamic: bool | None = None) -> list[int]:
-    """How many operations each graph has that the compiler makes of the calls."""
+    """Returns the number of operations of each graph that the compiler makes."""
     torch._dynamo.reset()
     counting = Counting()
     compiled = torch.compile(model, backend=counting, dynamic=dynamic)
@@ -109,9 +109,9 @@ def main() -> None:
     print(f"   four layers                 {graphs_of(layers, [x])}")
     print(f"   a layer that looks          {graphs_of(Layer(32, looks=True), [x])}")
 
-    # Counters and breaks are the compiler's own words; `explain` puts them together.
-    told = torch._dynamo.explain(Layer(32, looks=True))(x)
-    line = told.break_reasons[0].user_stack[-1]
+    # `explain` collects the graphs and breaks of the compiler.
+    report = torch._dynamo.explain(Layer(32, looks=True))(x)
+    line = report.break_reasons[0].user_stack[-1]
     print(f"   it breaks at line {line.lineno}: {line.line}")
 
     print("\n3. Graphs for twelve lengths")
@@ -138,5 +138,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with torch.no_grad():  # else whether a tensor needs gradients is a guard, and a graph more
+    with torch.no_grad():  # otherwise requires_grad is a guard and needs another graph
         main()

@@ -1,28 +1,29 @@
 """Vector addition: add two tensors element by element, out[i] = x[i] + y[i].
 
-Shapes:  x and y have one shape (any, also 0-d), one dtype (float32, float16, bfloat16, int32 or
-         int64) and one device; the result is a new contiguous tensor that has all three.
+Shapes:  x and y have the same shape (any, including 0-d), the same dtype (float32, float16,
+         bfloat16, int32 or int64) and the same device; the result is a new contiguous tensor of
+         that shape, dtype and device.
 
-Given:   all names, the order of the steps, the checks of the arguments, and what is done for views
-         and for empty tensors.
+Given:   all names, the order of the steps, the argument checks, the code for views and for empty
+         tensors.
 Missing: 15 blanks, in four groups with one idea each.
            A set-up        TODO 1 and 2       B addressing   TODO 3 to 7
            C memory        TODO 8 to 11       D host         TODO 12 to 15
-         A blank is `...`; an import or a decorator that is missing is a comment line.
+         A blank is `...`; a missing import or decorator is a comment line.
 
-Judged:  values  each sum is rounded correctly, for every size, dtype, layout and special value
-         memory  no program touches an element that is not there; every element is written once
-         cost    one launch and 3 * n * itemsize bytes, which is the least that the job needs
-         errors  bad arguments are refused before anything is launched
+Graded:  values  each sum is correctly rounded, for every size, dtype, layout and special value
+         memory  no access is out of bounds, and every element of the result is stored once
+         cost    one launch and 3 * n * itemsize bytes, the minimum for this operation
+         errors  invalid arguments raise an exception before anything is launched
 
 `python kernel.py` runs four public cases, `tritonlab grade track1/vector-add` runs all of them.
 """
 
 from __future__ import annotations
 
-# TODO 1: the code below uses the names torch, triton and tl. Which lines make them known?
-#         One is the library of the tensors, one has the decorator and the launch arithmetic,
-#         one is the language inside kernels.
+# TODO 1: which imports define the names torch, triton and tl that the code below uses?
+#         torch has the tensors, triton the decorator and helpers such as cdiv, and tl is the
+#         language of kernels.
 
 
 # TODO 2: what turns the plain Python function below into a kernel for the GPU?
@@ -35,45 +36,45 @@ def vector_add_kernel(
 
     Moves 3 * n_elements * itemsize bytes: two loads and one store per element.
     """
-    pid = ...  # TODO 3: which number identifies this program? (64 bits, for TODO 4)
-    block_start = ...  # TODO 4: how many elements belong to the programs before this one?
-    lanes = ...  # TODO 5: how are the elements of one block numbered?
-    offs = ...  # TODO 6: which tensor index does each element of the block own?
-    mask = ...  # TODO 7: which of these indices exist?
+    pid = ...  # TODO 3: which number identifies this program? (in 64 bits, for TODO 4)
+    block_start = ...  # TODO 4: at which element does the tile of this program begin?
+    local_offs = ...  # TODO 5: which positions does a tile have, as a block of numbers?
+    offs = ...  # TODO 6: at which offset in the tensors is each element of the tile?
+    mask = ...  # TODO 7: which of these offsets exist?
 
-    x = ...  # TODO 8: where are the elements of x, and which of them may be read?
-    y = ...  # TODO 9: where are the elements of y, and which of them may be read?
+    x = ...  # TODO 8: at which addresses is this tile of x, and which elements are loaded?
+    y = ...  # TODO 9: at which addresses is this tile of y?
 
-    total = ...  # TODO 10: what is the result for one tile?
+    total = ...  # TODO 10: what is the result of this tile?
 
-    ...  # TODO 11: where does it go, and which elements are stored?
+    ...  # TODO 11: at which addresses is it stored, and which elements of it?
 
 
 def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x + y element by element, as a new contiguous tensor of their shape, dtype and device.
+    """Returns x + y, element by element, as a new contiguous tensor.
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
         ValueError: the shapes or the devices differ; there is no broadcasting.
     """
     check_arguments(x, y)
-    x, y = x.contiguous(), y.contiguous()  # the kernel knows nothing of strides
+    x, y = x.contiguous(), y.contiguous()  # the kernel takes no strides
 
-    # A power of two: tiles have no other size. A program has 4 * 32 threads unless the launch says
-    # otherwise, and a thread moves at most 16 bytes with one instruction.
+    # A block has a power of two as its size. A program has 4 warps of 32 threads unless the launch
+    # sets num_warps, and one instruction moves at most 16 bytes per thread.
     block_size = ...  # TODO 12: how many elements should one program own?
-    out = ...  # TODO 13: which memory takes the result, and what must it agree with x in?
+    out = ...  # TODO 13: which tensor takes the result, and which properties of x does it have?
     n_elements = out.numel()
     if n_elements == 0:
-        return out  # nothing to add: no program, no launch
+        return out  # nothing to add, nothing to launch
 
-    grid = ...  # TODO 14: how many tiles cover all elements, and what kind of object is a grid?
-    ...  # TODO 15: how is the kernel started on that grid, and what does it take?
+    grid = ...  # TODO 14: how many tiles cover all elements, and which type does a grid have?
+    ...  # TODO 15: how is the kernel launched on that grid, and with which arguments?
     return out
 
 
 def check_arguments(x: torch.Tensor, y: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Rejects unsupported arguments, before anything is allocated or launched.
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.

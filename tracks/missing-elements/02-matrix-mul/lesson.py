@@ -25,7 +25,7 @@ def vecmat_kernel(
     stride_ob, stride_on,
     BLOCK_N: tl.constexpr,     # results that one program owns
     BLOCK_K: tl.constexpr,     # products per result and step
-    ACC: tl.constexpr,         # type of the sums; anything but float32 only to show what happens
+    ACC: tl.constexpr,         # dtype of the accumulator; not float32 only to show the error
 ):
     """out[i, n] = sum_k x[i, k] * w[i, k, n]. One program owns BLOCK_N results of one row i.
 
@@ -61,7 +61,7 @@ def vecmat_kernel(
         products = x[:, None].to(ACC) * w.to(ACC)
         acc += tl.sum(products, axis=0)
 
-    # The sums are float32, the results have the type of their memory: narrowed once, at the end.
+    # The sums are float32. They are converted to the dtype of the result once, at the end.
     out_ptrs = out_ptr + i * stride_ob + offs_n * stride_on
     tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=offs_n < N)
 
@@ -85,8 +85,8 @@ def show_addresses_kernel(out_ptr, stride_k, stride_n, BLOCK_K: tl.constexpr,
     """Store, for each element of a tile, its offset from the first one."""
     offs_k, offs_n = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_N)
     field = offs_k[:, None] * stride_k + offs_n[None, :] * stride_n
-    lanes = offs_k[:, None] * BLOCK_N + offs_n[None, :]
-    tl.store(out_ptr + lanes, field)
+    offs = offs_k[:, None] * BLOCK_N + offs_n[None, :]
+    tl.store(out_ptr + offs, field)
 
 
 def show_addresses() -> None:

@@ -55,12 +55,12 @@ def logsumexp_kernel(
 
 
 @triton.jit
-def show_lanes_kernel(x_ptr, lanes_ptr, n_cols, padding, BLOCK_SIZE: tl.constexpr):
-    """Store every element of a block, padding too: the row as loaded, and exp(x - max)."""
+def show_block_kernel(x_ptr, block_ptr, n_cols, padding, BLOCK_SIZE: tl.constexpr):
+    """Stores every element of a block with its padding: the row as loaded, and exp(x - max)."""
     offs = tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offs, mask=offs < n_cols, other=padding)
-    tl.store(lanes_ptr + offs, x)
-    tl.store(lanes_ptr + BLOCK_SIZE + offs, tl.exp(x - tl.max(x, axis=0)))
+    tl.store(block_ptr + offs, x)
+    tl.store(block_ptr + BLOCK_SIZE + offs, tl.exp(x - tl.max(x, axis=0)))
 
 
 def logsumexp(x: torch.Tensor, shift: bool = True) -> torch.Tensor:
@@ -82,14 +82,14 @@ def show_padding(values: list[float]) -> None:
     print(f"1. A row of {len(values)} columns in a block of {width}. p marks the padding.")
     right = torch.logsumexp(x, dim=0).item()
     for padding in (-INF, 0.0):
-        lanes = torch.empty(2, width, device=DEVICE)
-        show_lanes_kernel[(1,)](x, lanes, len(values), padding, BLOCK_SIZE=width)
+        block = torch.empty(2, width, device=DEVICE)
+        show_block_kernel[(1,)](x, block, len(values), padding, BLOCK_SIZE=width)
         print(f"\n   padded with {padding}")
-        for name, numbers in zip(("x", "exp(x - max)"), lanes.tolist(), strict=True):
-            shown = " ".join(f"{number:7.3f}{'p' if lane >= len(values) else ' '}"
-                             for lane, number in enumerate(numbers))
+        for name, numbers in zip(("x", "exp(x - max)"), block.tolist(), strict=True):
+            shown = " ".join(f"{number:7.3f}{'p' if index >= len(values) else ' '}"
+                             for index, number in enumerate(numbers))
             print(f"   {name:>12} {shown}")
-        largest, total = lanes[0].max().item(), lanes[1].sum().item()
+        largest, total = block[0].max().item(), block[1].sum().item()
         result = largest + np.log(total)
         print(f"   {'':>12} maximum {largest:.3f}, sum {total:.3f}, log-sum-exp {result:.3f}"
               f"   (right: {right:.3f})")

@@ -23,8 +23,8 @@ def row_std_kernel(
     stride_x,                  # elements from one row of x to the next
     n_cols, divisor,           # divisor: n_cols, or n_cols - 1 for a sample
     BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
-    REPAIR: tl.constexpr,      # False leaves padding as it is after the mean was subtracted
-    ONE_PASS: tl.constexpr,    # True takes the mean of squares less the square of the mean
+    REPAIR: tl.constexpr,      # False leaves the padding as it is after the subtraction
+    ONE_PASS: tl.constexpr,    # True: mean of the squares minus square of the mean
 ):
     """out[m] = sqrt(sum((x[m] - mean(x[m]))**2) / divisor). One program owns row m.
 
@@ -34,16 +34,16 @@ def row_std_kernel(
     row = tl.program_id(axis=0).to(tl.int64)
 
     # What is mine? The padding of the block gets 0, which adds nothing to the first sum.
-    lanes = tl.arange(0, BLOCK_SIZE)
-    inside = lanes < n_cols
-    values = tl.load(x_ptr + row * stride_x + lanes, mask=inside, other=0.0).to(tl.float32)
+    cols = tl.arange(0, BLOCK_SIZE)
+    inside = cols < n_cols
+    values = tl.load(x_ptr + row * stride_x + cols, mask=inside, other=0.0).to(tl.float32)
 
     # The first reduction. It divides by the number of columns, not the block size: the padding adds
-    # nothing above the fraction bar and must not count below it.
+    # nothing to the sum and must not be counted.
     average = tl.sum(values, axis=0) / n_cols
 
-    # The second reduction depends on the first one. Here padding stops being harmless: what was 0
-    # is -average now, and its square is not 0. So the padding is set to 0 a second time.
+    # The second reduction depends on the first one. Here the padding is no longer neutral: it was 0
+    # and is -average now, and its square is not 0. So it is set to 0 a second time.
     if ONE_PASS:
         total = tl.sum(values * values, axis=0) - n_cols * average * average
     else:
@@ -56,16 +56,15 @@ def row_std_kernel(
 
 
 @triton.jit
-def show_lanes_kernel(x_ptr, lanes_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
-    """Store every element: as loaded, minus the mean, and with the padding set to 0 again.
-    """
-    lanes = tl.arange(0, BLOCK_SIZE)
-    inside = lanes < n_cols
-    values = tl.load(x_ptr + lanes, mask=inside, other=0.0)
+def show_block_kernel(x_ptr, block_ptr, n_cols, BLOCK_SIZE: tl.constexpr):
+    """Stores every element: as loaded, minus the mean, and with the padding set to 0 again."""
+    cols = tl.arange(0, BLOCK_SIZE)
+    inside = cols < n_cols
+    values = tl.load(x_ptr + cols, mask=inside, other=0.0)
     away = values - tl.sum(values, axis=0) / n_cols
-    tl.store(lanes_ptr + lanes, values)
-    tl.store(lanes_ptr + BLOCK_SIZE + lanes, away)
-    tl.store(lanes_ptr + 2 * BLOCK_SIZE + lanes, tl.where(inside, away, 0.0))
+    tl.store(block_ptr + cols, values)
+    tl.store(block_ptr + BLOCK_SIZE + cols, away)
+    tl.store(block_ptr + 2 * BLOCK_SIZE + cols, tl.where(inside, away, 0.0))
 
 
 def row_std(x: torch.Tensor, correction: int = 0, repair: bool = True,
@@ -91,16 +90,16 @@ def show_padding(values: list[float]) -> None:
     """Print all elements of one row at three moments, and the sum of squares at each of them."""
     x = torch.tensor(values, device=DEVICE)
     width = triton.next_power_of_2(len(values))
-    lanes = torch.empty(3, width, device=DEVICE)
-    show_lanes_kernel[(1,)](x, lanes, len(values), BLOCK_SIZE=width)
+    blocks = torch.empty(3, width, device=DEVICE)
+    show_block_kernel[(1,)](x, blocks, len(values), BLOCK_SIZE=width)
     print(f"1. A row of {len(values)} columns in a block of {width}. p marks the padding.")
-    for name, numbers in zip(("as loaded", "less the mean", "set to 0 again"), lanes.tolist(),
+    for name, numbers in zip(("as loaded", "less the mean", "set to 0 again"), blocks.tolist(),
                              strict=True):
-        shown = " ".join(f"{number:5.1f}{'p' if lane >= len(values) else ' '}"
-                         for lane, number in enumerate(numbers))
+        shown = " ".join(f"{number:5.1f}{'p' if index >= len(values) else ' '}"
+                         for index, number in enumerate(numbers))
         print(f"   {name:>14} {shown}")
     right = x.double().std(correction=0).item()
-    for name, numbers in (("without", lanes[1]), ("with", lanes[2])):
+    for name, numbers in (("without", blocks[1]), ("with", blocks[2])):
         total = numbers.square().sum().item()
         print(f"   {name:>14} the last step: squares sum to {total:5.1f}, deviation "
               f"{(total / len(values)) ** 0.5:.3f}   (right: {right:.3f})")

@@ -1,34 +1,34 @@
-"""Two-dimensional convolution as one matrix product, whose left factor is never stored.
+"""Two-dimensional convolution as an implicit matrix product: the window matrix is never stored.
 
     out[n, o, y, x] = bias[o] + sum over c, i, j of
         image[n, c, y * stride_h - pad_h + i * dil_h, x * stride_w - pad_w + j * dil_w]
-        * weight[o, c, i, j],                       with 0 for what lies outside the image
+        * weight[o, c, i, j],                       with 0 outside of the image
 
 Shapes:  image (N, C, H, W), weight (OC, C, KH, KW), bias (OC,) or None, in float32, float16 or
          bfloat16; the result is a new contiguous tensor (N, OC, OH, OW) of that dtype.
-Given:   all names, the order of the steps, the checks of the arguments.
+Given:   all names, the order of the steps, the argument checks.
 Missing: 35 blanks, in nine groups with one idea each.
            A set-up        TODO 1 and 2         F weight tile    TODO 23 to 26
            B pixels        TODO 3 to 9          G store          TODO 27 to 30
            C windows       TODO 10 to 12        H host           TODO 31 to 34
            D taps          TODO 13 to 19        I output size    TODO 35
            E image tile    TODO 20 to 22
-         A blank is `...`; an import or a decorator that is missing is a comment line.
-Judged:  values  as near to the exact ones as float32 sums allow: images and windows that are not
-                 square, every stride, padding and dilation, tiles that are not full
-         memory  no program touches an element that is not there; every element is written once;
-                 images, weights and biases may have any strides; host code may copy them for
-                 that, and the strides of the kernel make it unnecessary
-         cost    tiles of at least 16 x 16 results, so that pixels and weights are used again;
-                 float16 is multiplied by tensor cores
-         errors  bad arguments are refused before anything is launched
+         A blank is `...`; a missing import or decorator is a comment line.
+Graded:  values  accurate to float32 accumulation: images and windows that are not square, every
+                 stride, padding and dilation, partial tiles
+         memory  no access is out of bounds, and every element of the result is stored once;
+                 images, weights and biases may have any strides; host code may copy them, but the
+                 strides of the kernel make that unnecessary
+         cost    tiles of at least 16 x 16 results, so that pixels and weights are reused;
+                 float16 products run on tensor cores
+         errors  invalid arguments raise an exception before anything is launched
 
 `python kernel.py` runs four public cases, `tritonlab grade track1/conv2d` runs all of them.
 """
 
 from __future__ import annotations
 
-# TODO 1: the code below uses the names torch, triton and tl. Which lines make them known?
+# TODO 1: which imports define the names torch, triton and tl that the code below uses?
 
 
 # TODO 2: what turns the plain Python function below into a kernel for the GPU?
@@ -46,47 +46,47 @@ def conv2d_kernel(
 ):
     """out[m, o] = bias[o] + sum_k A[m, k] * B[k, o]. One program owns BLOCK_M x BLOCK_N results.
 
-    Loads C * KH * KW * (BLOCK_M + BLOCK_N) elements at most: nothing outside image and weight.
+    Loads at most C * KH * KW * (BLOCK_M + BLOCK_N) elements.
     """
     # Row m of the product is an output pixel, column o an output channel. A program owns a tile.
-    pid_m = ...  # TODO 3: which tile of pixels is this program's? (in 64 bits: see TODO 21)
-    pid_n = ...  # TODO 4: which tile of output channels? (in 64 bits, too)
-    offs_m = ...  # TODO 5: which pixels are in that tile, if all images are numbered through?
-    offs_n = ...  # TODO 6: which channels?
+    pid_m = ...  # TODO 3: which tile of pixels does this program own? (in 64 bits, for TODO 21)
+    pid_n = ...  # TODO 4: which tile of output channels? (in 64 bits)
+    offs_m = ...  # TODO 5: which pixels are in that tile, numbered across all images?
+    offs_n = ...  # TODO 6: which output channels?
 
-    img = ...  # TODO 7: in which image does each pixel lie?
+    img = ...  # TODO 7: in which image is each pixel?
     oh = ...  # TODO 8: in which row of the output?
     ow = ...  # TODO 9: in which column?
-    top = ...  # TODO 10: in which row of the input does its window begin? (it may be negative)
+    top = ...  # TODO 10: in which row of the input does its window begin? (may be negative)
     left = ...  # TODO 11: in which column?
-    acc = ...  # TODO 12: in which shape and type are the sums kept, and with what do they begin?
+    acc = ...  # TODO 12: with which value, shape and dtype does the accumulator start?
 
-    # Column k of the left factor is a tap: an input channel and a place in the window.
-    for k_start in ...:  # TODO 13: at which taps does a step begin, if each takes BLOCK_K of them?
-        offs_k = ...  # TODO 14: which numbers have the taps of this step?
-        ic = ...  # TODO 15: which input channel does each tap read? (then to 64 bits)
-        kh = ...  # TODO 16: which row of the window? (then to 64 bits)
-        kw = ...  # TODO 17: which column? (then to 64 bits)
+    # Column k of the left operand is a tap: an input channel and a position in the window.
+    for k_start in ...:  # TODO 13: at which taps do the steps begin, if each takes BLOCK_K of them?
+        offs_k = ...  # TODO 14: which taps belong to this step?
+        ic = ...  # TODO 15: which input channel does each tap read? (convert to 64 bits)
+        kh = ...  # TODO 16: which row of the window? (convert to 64 bits)
+        kw = ...  # TODO 17: which column? (convert to 64 bits)
 
-        ih = ...  # TODO 18: which row of the input does each pixel meet at each tap?
+        ih = ...  # TODO 18: which row of the input does each pixel read at each tap?
         iw = ...  # TODO 19: which column?
-        x_mask = ...  # TODO 20: for which pixels and taps is there an element? (6 conditions)
-        x_ptrs = ...  # TODO 21: where in memory does it lie? (products with strides may pass 2**31)
-        x = ...  # TODO 22: what is read there, and what stands for all the rest?
+        x_mask = ...  # TODO 20: for which pixels and taps does an element exist? (6 conditions)
+        x_ptrs = ...  # TODO 21: at which address? (a product with a stride may pass 2**31)
+        x = ...  # TODO 22: what is loaded, and what is the value of the padding?
 
-        w_ptrs = ...  # TODO 23: where does the weight of each tap and output channel lie?
-        w_mask = ...  # TODO 24: for which taps and channels is there one?
-        w = ...  # TODO 25: what is read there, and what stands for all the rest?
+        w_ptrs = ...  # TODO 23: at which address is the weight of each tap and output channel?
+        w_mask = ...  # TODO 24: for which taps and output channels does it exist?
+        w = ...  # TODO 25: what is loaded, and what is the value of the padding?
 
-        # float32 is rounded to TF32 in a product unless `input_precision="ieee"` forbids it.
-        acc = ...  # TODO 26: what does this step add to the sums?
+        # tl.dot rounds float32 to TF32 unless `input_precision="ieee"` is given.
+        acc = ...  # TODO 26: what are the sums after this step?
 
     if HAS_BIAS:
-        acc += ...  # TODO 27: which number belongs to each channel, along which axis?
+        acc += ...  # TODO 27: which bias does each channel have, and along which axis?
 
-    out_ptrs = ...  # TODO 28: where does each sum go?
-    out_mask = ...  # TODO 29: which of them have an element there?
-    ...  # TODO 30: how are they stored, and in which type?
+    out_ptrs = ...  # TODO 28: at which address is each sum stored?
+    out_mask = ...  # TODO 29: which of these results exist?
+    ...  # TODO 30: what is stored, and in which dtype?
 
 
 Pair = int | tuple[int, int]
@@ -96,19 +96,19 @@ def conv2d(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None,
     stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1,
 ) -> torch.Tensor:
-    """The convolution of torch.nn.functional.conv2d with one group, as a new contiguous tensor.
+    """Returns torch.nn.functional.conv2d with groups=1, as a new contiguous tensor.
 
     Args:
         x: images, (N, C, H, W).
         weight: one filter for each output channel, (OC, C, KH, KW).
         bias: one number for each output channel, (OC,).
-        stride: distance between windows in pixels; one number, or one for height and for width.
+        stride: distance between windows in pixels; one number, or (height, width).
         padding: rows and columns of zeros around each image.
         dilation: distance between the taps of a window in pixels.
 
     Raises:
         TypeError: an argument has the wrong type, or the dtypes are unsupported or differ.
-        ValueError: ranks, sizes or devices do not fit, or a window is larger than the image.
+        ValueError: ranks, sizes or devices do not match, or a window is larger than the image.
     """
     check_tensors(x, weight, bias)
     stride_h, stride_w = pair("stride", stride, least=1)
@@ -121,38 +121,38 @@ def conv2d(
     if oh < 1 or ow < 1:
         raise ValueError(f"weight: expected a window that fits into the padded image, got one of "
                          f"{(kh, kw)} for {(h, w)}, which leaves OH = {oh}, OW = {ow}")
-    bias = None if bias is None else bias.contiguous()  # the kernel takes no stride for it
+    bias = None if bias is None else bias.contiguous()  # the kernel takes no stride of the bias
 
-    out = ...  # TODO 31: which memory takes the result, whatever the strides of x?
+    out = ...  # TODO 31: which tensor takes the result, whatever the strides of x?
     if out.numel() == 0:
-        return out  # no image: no program, no launch
+        return out  # no images, nothing to launch
 
-    # Blocks are powers of two, `tl.dot` needs at least 16 taps. The more results a program owns,
-    # the more often it uses what it loads, but its sums and addresses have to fit the registers of
-    # 4 warps: 128 pixels, 64 channels and 32 taps do not. Begin small: to compile far larger tiles
-    # takes minutes.
-    block_m, block_n, block_k = ...  # TODO 32: how many pixels, channels and taps make a tile?
+    # Block sizes are powers of two, and `tl.dot` needs at least 16 taps. The more results a program
+    # owns, the more often it uses each element that it loads, but sums and addresses must fit into
+    # the registers of 4 warps: 128 pixels, 64 channels and 32 taps do not. Begin with small tiles:
+    # compiling very large ones takes minutes.
+    block_m, block_n, block_k = ...  # TODO 32: how many pixels, output channels and taps per tile?
     grid = ...  # TODO 33: how many tiles are there along each axis?
-    # In the order of the kernel's parameters: 4 tensors, 9 sizes, 6 steps, 12 strides, then by
-    # name whether there is a bias, and the three blocks.
-    ...  # TODO 34: how is the kernel started on that grid?
+    # The kernel takes, in this order, 4 tensors, 9 sizes, 6 numbers for stride, padding and
+    # dilation, and 12 tensor strides; HAS_BIAS and the block sizes are passed by name.
+    ...  # TODO 34: how is the kernel launched on that grid?
     return out
 
 
 def window_positions(size: int, taps: int, stride: int, pad: int, dil: int) -> int:
-    """At how many places a window lies within ``size`` pixels and ``pad`` more at both ends.
+    """Returns the number of positions of a window in ``size`` pixels with ``pad`` at both ends.
 
-    Below 1 where the window is larger than that.
+    Below 1 if the window is larger than that.
     """
-    return ...  # TODO 35: how many are there? (the window spans more than `taps` where dil > 1)
+    return ...  # TODO 35: how many are there? (a window spans more than `taps` if dil > 1)
 
 
 def pair(name: str, value: Pair, least: int) -> tuple[int, int]:
-    """One number for the height and one for the width, each at least ``least``.
+    """Returns the values for height and width, each at least ``least``.
 
     Raises:
         TypeError: value is neither a whole number nor a tuple or list of them.
-        ValueError: there are not two of them, or one is below ``least``.
+        ValueError: there are not two values, or one is below ``least``.
     """
     both = value if isinstance(value, (tuple, list)) else (value, value)
     if any(not isinstance(number, int) or isinstance(number, bool) for number in both):
@@ -165,11 +165,11 @@ def pair(name: str, value: Pair, least: int) -> tuple[int, int]:
 
 
 def check_tensors(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> None:
-    """Refuse tensors that the contract does not cover, before anything is allocated or launched.
+    """Rejects unsupported tensors, before anything is allocated or launched.
 
     Raises:
         TypeError: one is not a tensor, or the dtypes are unsupported or differ.
-        ValueError: ranks, channels, the size of the bias or the devices do not fit.
+        ValueError: ranks, channels, the size of the bias or the devices do not match.
     """
     tensors = {"x": x, "weight": weight} if bias is None else {
         "x": x, "weight": weight, "bias": bias}

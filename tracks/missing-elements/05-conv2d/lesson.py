@@ -19,9 +19,9 @@ NAN = float("nan")
 
 @triton.jit
 def sliding_mean_kernel(
-    x_ptr, out_ptr,            # [n_rows, n] and [n_rows, n_out], both without gaps
+    x_ptr, out_ptr,            # [n_rows, n] and [n_rows, n_out], both contiguous
     n_rows, n, n_out,
-    taps, stride, pad,         # width of a window, distance between two, border at both ends
+    taps, stride, pad,         # width of a window, distance of two windows, padding at both ends
     BLOCK_M: tl.constexpr,     # windows per program, a power of two
     BLOCK_K: tl.constexpr,     # elements per window, a power of two >= taps
 ):
@@ -29,17 +29,17 @@ def sliding_mean_kernel(
 
     One program owns BLOCK_M windows. Loads taps elements for each, but nothing outside the row.
     """
-    # Who am I? The windows of all rows are numbered through, row after row. BLOCK_M of these
-    # numbers are mine.
+    # Who am I? The windows of all rows are numbered consecutively, row after row. BLOCK_M of them
+    # are mine.
     number = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
 
-    # Which window is number 37, if a row has 12? Three rows are full, and one window more: row 3,
-    # place 1. A quotient and a remainder, for a whole vector of numbers at once.
+    # Which window is number 37 if a row has 12? Three complete rows and one more window: row 3,
+    # place 1. A quotient and a remainder, for a whole block of numbers at once.
     row = number // n_out
     place = number % n_out
 
-    # Where does it begin? Windows are a stride apart, and the first one begins in the border, where
-    # the row does not have numbers yet: at -pad.
+    # Where does it begin? Windows are a stride apart, and the first one begins in the padding,
+    # before the first element of the row: at -pad.
     begin = place * stride - pad
 
     # What does it cover? A column of beginnings plus a row of steps is a matrix: the column number
@@ -47,12 +47,12 @@ def sliding_mean_kernel(
     step = tl.arange(0, BLOCK_K)
     col = begin[:, None] + step[None, :]
 
-    # Which of them exist? Those in a window, of a row that exists, not before its begin, and not
-    # behind its end. The border is nothing but elements that are masked off and replaced by 0.
+    # Which of them exist? Those within a window, in a row that exists, not before its beginning and
+    # not after its end. The padding is just elements that are masked off and replaced by 0.
     inside = (step[None, :] < taps) & (row[:, None] < n_rows) & (col >= 0) & (col < n)
     x = tl.load(x_ptr + row[:, None] * n + col, mask=inside, other=0.0)
 
-    # One number for each window: the sum along the second axis of the matrix.
+    # One number per window: the sum along the second axis of the matrix.
     mean = tl.sum(x.to(tl.float32), axis=1) / taps
 
     tl.store(out_ptr + number, mean, mask=row < n_rows)
@@ -122,8 +122,8 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
     print(f"   A dot is masked off; the matrix is {rows} x {width} in the program, "
           f"{n_out} x {taps} of it count.")
     print("   window   begins at   elements               mean")
-    for number, lanes in enumerate(seen.tolist()):
-        shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in lanes)
+    for number, row in enumerate(seen.tolist()):
+        shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in row)
         mean = f"{means[number]:6.2f}" if number < n_out else "  none"
         print(f"   {number:6d} {number * stride - pad:11d}   {shown:<20} {mean}")
     begins = [number * stride - pad for number in range(n_out)]

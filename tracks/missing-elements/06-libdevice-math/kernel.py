@@ -1,22 +1,22 @@
-"""Three element-wise functions that the language lacks, from CUDA's library of math functions.
+"""Three elementwise functions that triton.language lacks, from CUDA's libdevice.
 
     asin(x)        the angle whose sine is x, NaN outside [-1, 1]
     gelu_tanh(x)   x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x**3))), GELU as GPT-2 computes it
-    powi(x, p)     x**p, also for negative x where p is whole
+    powi(x, p)     x**p, for negative x too if p is an integer
 
 Shapes:  x may have any shape and layout; asin takes float32 and float64, gelu_tanh float32 and
          float16, powi float32. The result is a new contiguous tensor of that shape, dtype and
          device.
-Given:   all names, the addresses, the loads, the host code, the checks of the arguments.
+Given:   all names, the addresses, the loads, the host code, the argument checks.
 Missing: 10 blanks, in four groups.
            A set-up    TODO 1             C GELU      TODO 4 to 8
            B asin      TODO 2 and 3       D powers    TODO 9 and 10
-         A blank is `...`; the import that is missing is a comment line.
-Judged:  values  each number is right to a few roundings of its dtype, in float64 as well; NaN,
-                 infinities and numbers outside the domain as PyTorch has them
-         memory  no program touches an element that is not there; every element is written once
-         cost    one launch and 2 * n * itemsize bytes for each function
-         errors  bad arguments are refused before anything is launched
+         A blank is `...`; the missing import is a comment line.
+Graded:  values  accurate to a few roundings of the dtype, including float64; NaN, infinities and
+                 numbers outside the domain as in PyTorch
+         memory  no access is out of bounds, and every element of the result is stored once
+         cost    one launch and 2 * n * itemsize bytes per function
+         errors  invalid arguments raise an exception before anything is launched
 
 `python kernel.py` runs four public cases, `tritonlab grade track1/libdevice-math` runs all of them.
 """
@@ -27,10 +27,10 @@ import torch
 import triton
 import triton.language as tl
 
-# TODO 1: the kernels below use the name libdevice. Which line makes it known? It is no part of the
-#         language that was imported as tl; it lies in a package for extras beside it.
+# TODO 1: which import defines the name libdevice that the kernels below use? It is not part of tl
+#         but of a package of extras, triton.language.extra.
 
-# 1024: a thread moves 16 bytes per instruction, even with 2-byte elements (seen in the PTX).
+# 1024: a thread moves 16 bytes per instruction, even with 2-byte elements (checked in the PTX).
 BLOCK_SIZE = 1024
 
 
@@ -44,13 +44,13 @@ def asin_kernel(
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per element.
     """
-    pid = tl.program_id(axis=0).to(tl.int64)  # the next product may pass 2**31
+    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may pass 2**31
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = ...  # TODO 2: which of these offsets exist?
 
     x = tl.load(x_ptr + offs, mask=mask)
 
-    y = ...  # TODO 3: which function gives the angle, for float32 and for float64?
+    y = ...  # TODO 3: which function returns the angle, for float32 and for float64?
 
     tl.store(out_ptr + offs, y, mask=mask)
 
@@ -70,13 +70,13 @@ def gelu_tanh_kernel(
     mask = ...  # TODO 4: which of these offsets exist?
 
     x = tl.load(x_ptr + offs, mask=mask)
-    x = ...  # TODO 5: which type do the cube and the library need, whatever that of x?
+    x = ...  # TODO 5: which dtype do the cube and the library need, whatever that of x?
 
-    inner = ...  # TODO 6: of what is tanh taken? sqrt(2/pi) is 0.7978845608028654
-    t = ...  # TODO 7: which function gives the hyperbolic tangent?
+    inner = ...  # TODO 6: what is the argument of tanh? sqrt(2/pi) is 0.7978845608028654
+    t = ...  # TODO 7: which function returns the hyperbolic tangent?
     y = 0.5 * x * (1.0 + t)
 
-    ...  # TODO 8: where does it go, in which type, and which elements are stored?
+    ...  # TODO 8: at which addresses is it stored, in which dtype, and which elements?
 
 
 @triton.jit
@@ -102,7 +102,7 @@ def powi_kernel(
 
 
 def asin(x: torch.Tensor) -> torch.Tensor:
-    """The arc sine of each element in radians, NaN outside [-1, 1].
+    """Returns the arc sine of each element in radians, NaN outside [-1, 1].
 
     Raises:
         TypeError: x is not a tensor, or neither float32 nor float64.
@@ -112,7 +112,7 @@ def asin(x: torch.Tensor) -> torch.Tensor:
 
 
 def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
-    """GELU of each element in its tanh form, as ``torch.nn.GELU(approximate="tanh")``.
+    """Returns GELU in its tanh form, as ``torch.nn.GELU(approximate="tanh")``.
 
     Raises:
         TypeError: x is not a tensor, or neither float32 nor float16.
@@ -122,10 +122,10 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
 
 
 def powi(x: torch.Tensor, p: float) -> torch.Tensor:
-    """Each element to the power p, as ``torch.pow``: NaN for negative ones unless p is whole.
+    """Returns x to the power p, as ``torch.pow``: NaN for negative x unless p is an integer.
 
     Raises:
-        TypeError: x is not a tensor, or not float32; p is no number.
+        TypeError: x is not a tensor, or not float32; p is not a number.
     """
     check_argument(x, torch.float32)
     if not isinstance(p, (int, float)):
@@ -134,12 +134,12 @@ def powi(x: torch.Tensor, p: float) -> torch.Tensor:
 
 
 def apply(kernel: triton.JITFunction, x: torch.Tensor, *numbers: float) -> torch.Tensor:
-    """Launch an element-wise kernel on x and a new contiguous tensor of its shape and dtype."""
-    x = x.contiguous()  # the kernels know nothing of strides
+    """Launches an elementwise kernel on x and a new contiguous tensor of its shape and dtype."""
+    x = x.contiguous()  # the kernels take no strides
     out = torch.empty_like(x)
     n_elements = out.numel()
     if n_elements == 0:
-        return out  # nothing to compute: no program, no launch
+        return out  # nothing to launch
 
     grid = (triton.cdiv(n_elements, BLOCK_SIZE),)
     kernel[grid](x, out, n_elements, *numbers, BLOCK_SIZE=BLOCK_SIZE)
@@ -147,7 +147,7 @@ def apply(kernel: triton.JITFunction, x: torch.Tensor, *numbers: float) -> torch
 
 
 def check_argument(x: torch.Tensor, *supported: torch.dtype) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Rejects unsupported arguments, before anything is allocated or launched.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not supported.

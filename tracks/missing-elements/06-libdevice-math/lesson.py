@@ -35,13 +35,13 @@ def erfc_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     inside = offs < n_elements
 
-    # A library function takes float32 or float64. A float16 has to be converted before it is handed
-    # over; float64 would select the function for doubles, which a GPU computes slowly.
+    # A library function takes float32 or float64. A float16 must be converted before the call;
+    # float64 would select the function for doubles, which a GPU computes slowly.
     x = tl.load(x_ptr + offs, mask=inside)
     if x.dtype == tl.float16:
         x = x.to(tl.float32)
 
-    # The call names no type: libdevice.erfc becomes __nv_erfcf or __nv_erfc by the type of x.
+    # The dtype of x selects the function: libdevice.erfc calls __nv_erfcf or __nv_erfc.
     area = libdevice.erfc(x)
 
     tl.store(out_ptr + offs, area.to(out_ptr.dtype.element_ty), mask=inside)

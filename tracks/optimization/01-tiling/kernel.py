@@ -1,19 +1,19 @@
-"""Transpose a batch of matrices: right already, and far slower than memory allows.
+"""Transpose a batch of matrices. The kernel is correct and far slower than memory allows.
 
     out[b, n, m] = x[b, m, n]
 
 Shapes:  x has three dimensions, elements of 1, 2, 4 or 8 bytes and any strides;
          the result is a new contiguous tensor (B, N, M) of its dtype and device.
-Given:   a kernel, a planner of tiles and a sweep over block sizes. All three are right, and each of
-         them wastes something: bytes, sectors, or calls. The check of the argument is fine.
+Given:   a kernel, a function that chooses tiles, and a sweep over block sizes. All three are
+         correct, and each wastes something: bytes, sectors or calls.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
-         `DECIDE`, each with a question. Write these parts anew as you like.
-           kernel and grid  DECIDE 1, 3, 4, 5 and 6      tiles  DECIDE 2      sweep  DECIDE 7
-Judged:  values  every bit arrives, for all shapes, dtypes and strides; this holds from the start
-         cost    one launch, 2 * B * M * N * itemsize bytes, 95 % of every sector that moves is used
-                 in both directions, at most one program for 16 x 16 elements
-         plans   what the docstrings of `choose_tile` and `sweep_block_sizes` say
-         numbers in `PREDICT` within 15 %, counts of programs and calls exactly; a wrong one is
+         `DECIDE`, each with a question. Rewrite these parts as you like.
+           kernel and grid  DECIDE 1 to 6      tiles  DECIDE 7      sweep  DECIDE 8
+Judged:  values  every bit arrives, for all shapes, dtypes and strides, as in the given code
+         cost    one launch; 2 * B * M * N * itemsize bytes; loads and stores use 95 % of the bytes
+                 of their sectors; at most one program per 16 x 16 elements
+         plans   the docstrings of `choose_tile` and `sweep_block_sizes`
+         numbers in `PREDICT` within 15 %, counts of programs and calls exactly; a wrong number is
                  explained and fails nothing
 
 `python kernel.py` runs four public cases, `tritonlab grade track2/tiling` runs all of them.
@@ -30,71 +30,71 @@ import triton
 import triton.language as tl
 
 SECTOR = 32  # bytes; memory moves nothing smaller
-MAX_ELEMENTS = 4096  # of a tile: with 4 warps, each of 128 threads holds 32 of them
-ALIKE = 1.02  # medians this close to the fastest are a tie
+MAX_ELEMENTS = 4096  # per tile; with 4 warps, each of the 128 threads holds 32
+ALIKE = 1.02  # medians within 2 % of the fastest are a tie
 
 SUPPORTED = (
     torch.int8, torch.uint8, torch.int16, torch.float16, torch.bfloat16,
     torch.int32, torch.float32, torch.int64, torch.float64,
 )
 
-# Write a number in place of each None, before you measure. All tensors are contiguous.
+# Replace each None by a number before you measure. All tensors are contiguous.
 PREDICT = {
-    # The kernel below reads pieces of columns. What share of each sector that it loads does it use,
-    # from 0 to 1, for float32, and for int64?
+    # The kernel below reads pieces of columns. Which share of each loaded sector does it use (0 to
+    # 1), for float32 and for int64?
     "column_share": None,
     "column_share_int64": None,
-    # How many bytes does the transpose of one 256 x 256 matrix of float32 have to read and write?
+    # How many bytes must a transpose of one 256 x 256 matrix of float32 read and write?
     "least_bytes": None,
-    # And how many bytes do the sectors hold that the kernel below loads and stores for it?
+    # How many bytes are in the sectors that the kernel below loads and stores for that matrix?
     "column_bytes": None,
-    # How many programs does a batch of 3 matrices of 1000 x 500 take, in tiles of 64 x 32?
+    # How many programs does a batch of 3 matrices of 1,000 x 500 need, in tiles of 64 x 32?
     "programs": None,
-    # How often does a sweep over 6 candidates with 5 repeats call its timer, by its docstring?
+    # How many timer calls does the docstring of the sweep allow for 6 candidates and 5 repeats?
     "sweep_calls": None,
 }
 
 
 @triton.jit
 def transpose_kernel(
-    x_ptr, out_ptr,                  # [B, M, N] with any strides; [B, N, M] without gaps
+    x_ptr, out_ptr,                  # [B, M, N] with any strides; [B, N, M] contiguous
     stride_xb, stride_xm, stride_xn,
     M, N,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,  # rows and columns of a tile of x
 ):
     """out[b, n, m] = x[b, m, n]. One program owns BLOCK_M rows of one column of x[b].
 
-    Moves 2 * B * M * N * itemsize bytes, but in sectors of which it uses a part only.
+    Moves 2 * B * M * N * itemsize bytes, in sectors that it uses only in part.
     """
-    # DECIDE 1: the grid has one axis, and three numbers are divided out of it. A grid can have
-    #           three axes of its own: which of batch, rows and columns goes along which?
+    # DECIDE 1: the grid has one axis, and three indices are computed from one program id. A grid
+    #           can have three axes: which of batch, rows and columns belongs to which axis?
     pid = tl.program_id(axis=0)
     n_pieces = tl.cdiv(M, BLOCK_M)
     piece = pid % n_pieces
     col = pid // n_pieces % N
 
-    # DECIDE 5: the program id has 32 bits, and the product of batch and stride passes them. Where
-    #           does the widening belong, once the batch has an axis of its own?
+    # DECIDE 2: the program id has 32 bits, and batch * stride can exceed 2**31. Which values have
+    #           to be int64 once the batch has its own axis?
     batch = (pid // n_pieces // N).to(tl.int64)
 
-    # DECIDE 3: many rows, one column. Which vectors describe the rows and which the columns of a
-    #           tile that is wide in both directions, and how do they broadcast?
+    # DECIDE 3: a tile has many rows and one column here. Which vectors give the rows and the
+    #           columns of a tile that is wide in both directions, and how do they broadcast?
     rows = piece * BLOCK_M + tl.arange(0, BLOCK_M).to(tl.int64)
     x_ptrs = x_ptr + batch * stride_xb + rows * stride_xm + col.to(tl.int64) * stride_xn
 
-    # DECIDE 4: what has to be compared with what, when a tile can pass both edges of a matrix?
+    # DECIDE 4: a tile can extend past both edges of a matrix. Which comparisons make its mask?
     mask = rows < M
 
     tile = tl.load(x_ptrs, mask=mask)
 
-    # DECIDE 6: here rows are adjacent, above they are M or more elements apart. In which order do
-    #           row and column stand in the address of the result, for a whole tile?
+    # DECIDE 5: rows of x are adjacent in the result. For a whole tile, which of the two indices is
+    #           multiplied by a stride in the address of the store, and which is not?
     out_ptrs = out_ptr + (batch * N + col) * M + rows
     tl.store(out_ptrs, tile, mask=mask)
 
 
 def batched_transpose(x: torch.Tensor) -> torch.Tensor:
-    """The matrices of ``x`` (B, M, N) transposed, as a new contiguous tensor (B, N, M).
+    """Returns the matrices of ``x`` (B, M, N) transposed, as a contiguous tensor (B, N, M).
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -107,7 +107,8 @@ def batched_transpose(x: torch.Tensor) -> torch.Tensor:
         return out
 
     block_m, block_n = choose_tile(m, n, x.element_size())
-    # DECIDE 1: axis 0 takes 2**31 - 1 programs, axes 1 and 2 take 65,535 each.
+    # DECIDE 6: axis 0 takes 2**31 - 1 programs, axes 1 and 2 take 65,535 each. Which of the three
+    #           counts can be larger than that?
     grid = (n_batch * triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)
     transpose_kernel[grid](
         x, out, x.stride(0), x.stride(1), x.stride(2), m, n, BLOCK_M=block_m, BLOCK_N=block_n
@@ -116,25 +117,25 @@ def batched_transpose(x: torch.Tensor) -> torch.Tensor:
 
 
 def choose_tile(m: int, n: int, itemsize: int) -> tuple[int, int]:
-    """Rows and columns of a tile for matrices of m rows and n columns, both powers of two.
+    """Returns rows and columns of a tile, both powers of two, for matrices of m x n.
 
-    A tile has at most ``MAX_ELEMENTS``, no side is longer than the next power of two of the
-    matrix's, and each fills a sector where the matrix is that large.
+    A tile has at most ``MAX_ELEMENTS``. No side exceeds the next power of two of the matrix's side,
+    and each side fills a sector if the matrix is that large.
 
     Args:
         m, n: sides of a matrix, at least 1.
-        itemsize: bytes of an element: 1, 2, 4 or 8.
+        itemsize: bytes per element: 1, 2, 4 or 8.
     """
-    # DECIDE 2: one column wide. How many elements fill a sector, and what else bounds a tile? What
-    #           becomes of a matrix that is narrower than the tile you would like?
+    # DECIDE 7: the tile is one column wide. How many elements fill a sector, and what else limits a
+    #           tile? What is the tile of a matrix that is narrower than the one you would choose?
     return min(triton.next_power_of_2(m), 64), 1
 
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Result of a sweep. ``table`` has (candidate, median in ms, spread) sorted by candidate.
+    """Result of a sweep. ``table`` has (candidate, median in ms, spread), sorted by candidate.
 
-    The spread is (slowest - fastest) / median of the calls that count.
+    The spread is (slowest - fastest) / median of the counted calls.
     """
 
     best: int
@@ -144,16 +145,17 @@ class SweepResult:
 def sweep_block_sizes(
     time_ms: Callable[[int], float], candidates: Sequence[int], *, repeats: int = 5
 ) -> SweepResult:
-    """Time every candidate ``repeats`` times and name the smallest of the fastest.
+    """Times every candidate ``repeats`` times and picks the smallest of the fastest.
 
-    The calls go round: each candidate once, then each again, so that a GPU that slows down while it
-    gets warm slows all of them alike. The first call of each compiles and does not count; the rest
-    count by their median. The best is the smallest candidate within 2 % of the least median.
+    The calls are interleaved: each candidate once, then each again, so that a GPU that slows down
+    as it warms up slows all candidates equally. The first call of each candidate compiles and does
+    not count; the median of the others does. The best is the smallest candidate whose median is
+    within 2 % of the least.
 
     Args:
-        time_ms: runs with one block size and returns milliseconds.
-        candidates: block sizes, powers of two; one that is named twice is timed once.
-        repeats: calls of each candidate, at least 2.
+        time_ms: runs the kernel with one block size and returns milliseconds.
+        candidates: block sizes, powers of two; duplicates are timed once.
+        repeats: calls per candidate, at least 2.
 
     Raises:
         ValueError: there is no candidate, one is not a power of two, or ``repeats`` is below 2.
@@ -166,8 +168,8 @@ def sweep_block_sizes(
     if repeats < 2:
         raise ValueError(f"repeats: expected at least 2, got {repeats}")
 
-    # DECIDE 7: what the docstring promises holds, but each candidate is called too often: ten times
-    #           to warm up before anything counts. What is there to wait for, and how long?
+    # DECIDE 8: the result is what the docstring promises, but each candidate is called ten times
+    #           before anything counts. What does a warm-up wait for, and how many calls is that?
     times: dict[int, list[float]] = {candidate: [] for candidate in sorted(candidates)}
     for candidate in times:
         for _ in range(10):
@@ -186,7 +188,7 @@ def sweep_block_sizes(
 
 
 def check_argument(x: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Refuses arguments outside the contract, before anything is allocated or launched.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.

@@ -1,5 +1,4 @@
-"""Worked example: a copy into padded rows, its sectors counted for several tiles, and by the clock.
-"""
+"""Worked example: a copy into padded rows, with sectors counted and times measured per tile."""
 
 from __future__ import annotations
 
@@ -21,16 +20,16 @@ SECTOR = 32  # bytes
 
 @triton.jit
 def pad_rows_kernel(
-    x_ptr, out_ptr,                  # [n_rows, n_cols] and [n_rows, width], both without gaps
+    x_ptr, out_ptr,                  # [n_rows, n_cols] and [n_rows, width], contiguous
     n_rows, n_cols, width,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,  # rows and columns of a tile
 ):
-    """out[m, n] = x[m, n] where x has that column, and 0 beyond. One program owns one tile of out.
+    """out[m, n] = x[m, n] if x has that column, otherwise 0. One program owns one tile of out.
 
     Loads n_rows * n_cols and stores n_rows * width elements.
     """
     # Who am I? The grid has two axes here, so a program has two ids: one for rows, one for
-    # columns. Nothing has to be divided out of a single id.
+    # columns, and needs no division.
     row_tile = tl.program_id(axis=0)
     col_tile = tl.program_id(axis=1)
 
@@ -48,13 +47,13 @@ def pad_rows_kernel(
     in_out = (rows < n_rows) & (cols < width)
 
     # Along `cols` addresses grow by one element, along `rows` by a whole row of the matrix. This
-    # decides about sectors: a step of `cols` stays within 32 bytes, a step of `rows` does not.
+    # decides which sectors move: a step of `cols` stays within 32 bytes, a step of `rows` does not.
     x = tl.load(x_ptr + rows * n_cols + cols, mask=in_x, other=0.0)
     tl.store(out_ptr + rows * width + cols, x, mask=in_out)
 
 
 def pad_rows(x: torch.Tensor, width: int, block_m: int, block_n: int) -> torch.Tensor:
-    """The rows of a contiguous matrix, filled up with zeros to ``width`` columns."""
+    """Returns the rows of a contiguous matrix, padded with zeros to ``width`` columns."""
     n_rows, n_cols = x.shape
     out = torch.empty(n_rows, width, dtype=x.dtype, device=x.device)
     grid = (triton.cdiv(n_rows, block_m), triton.cdiv(width, block_n))
@@ -71,17 +70,17 @@ def scale_kernel(x_ptr, out_ptr, n, BLOCK_SIZE: tl.constexpr):
 
 
 def sectors_of_a_tile(width: int, itemsize: int, block_m: int, block_n: int) -> int:
-    """How many different sectors one whole tile in the corner of a matrix lies in."""
+    """Returns the number of sectors of a whole tile in the corner of a matrix."""
     rows, cols = np.meshgrid(np.arange(block_m), np.arange(block_n), indexing="ij")
     addresses = (rows * width + cols) * itemsize
     return len(np.unique(addresses // SECTOR))
 
 
 def show_tiles(width: int) -> None:
-    """Print a corner of a matrix of float32, and which sectors three small tiles touch."""
+    """Prints a corner of a float32 matrix and the sectors of three small tiles."""
     print(f"1. A matrix of float32, {width} columns wide: a row is {width * 4 // SECTOR} sectors "
           f"of 32 bytes.")
-    print("   # belongs to the tile, + comes along because it shares a sector with it.")
+    print("   # is in the tile, + shares a sector with it and moves too.")
     for block_m, block_n in ((1, 8), (8, 1), (4, 4)):
         print(f"\n   a tile of {block_m} x {block_n}")
         for row in range(8):
@@ -98,7 +97,7 @@ def show_tiles(width: int) -> None:
 
 
 def count_shares(width: int, tiles: list[tuple[int, int]]) -> None:
-    """Print the share of the sectors' bytes that tiles use, by dtype."""
+    """Prints the share of their sectors' bytes that tiles use, by dtype."""
     print("   tile          " + "".join(f"{name:>10}" for name in ("int8", "float16", "float32",
                                                                   "int64")))
     for block_m, block_n in tiles:
@@ -110,7 +109,7 @@ def count_shares(width: int, tiles: list[tuple[int, int]]) -> None:
 
 
 def check(n_rows: int, n_cols: int, width: int, tiles: list[tuple[int, int]]) -> None:
-    """Print whether every tile gives the same right result."""
+    """Prints whether every tile gives the right result."""
     x = torch.randn(n_rows, n_cols, device=DEVICE)
     expected = torch.zeros(n_rows, width, device=DEVICE)
     expected[:, :n_cols] = x
@@ -122,7 +121,7 @@ def check(n_rows: int, n_cols: int, width: int, tiles: list[tuple[int, int]]) ->
 
 
 def count_blocks(n: int, sizes: list[int]) -> None:
-    """Print what a block size means: programs, and elements of each of 128 threads."""
+    """Prints the programs and the elements per thread of each block size."""
     print("   block   programs   threads of a program   elements of a thread")
     for block in sizes:
         share = f"{block // 128}" if block >= 128 else f"{128 // block} threads hold the same one"
@@ -130,7 +129,7 @@ def count_blocks(n: int, sizes: list[int]) -> None:
 
 
 def measure_tiles(n_rows: int, n_cols: int, width: int, tiles: list[tuple[int, int]]) -> None:
-    """Print time and bandwidth of each tile on this GPU."""
+    """Prints time and bandwidth of each tile on this GPU."""
     x = torch.randn(n_rows, n_cols, device=DEVICE)
     gigabytes = n_rows * (n_cols + width) * 4 / 1e9
     print(f"   {n_rows:,d} x {n_cols:,d} floats into {width:,d} columns on "
@@ -142,7 +141,7 @@ def measure_tiles(n_rows: int, n_cols: int, width: int, tiles: list[tuple[int, i
 
 
 def measure_blocks(n: int, sizes: list[int]) -> None:
-    """Print time and bandwidth of each block size on this GPU."""
+    """Prints time and bandwidth of each block size on this GPU."""
     x = torch.randn(n, device=DEVICE)
     out = torch.empty_like(x)
     for block in sizes:
@@ -159,10 +158,10 @@ def main() -> None:
     show_tiles(width=16)
 
     tiles = [(1, 1024), (1024, 1), (2, 512), (8, 128), (32, 32), (128, 8), (256, 4)]
-    print("\n2. What share of the bytes of its sectors does a tile of 1,024 elements use?")
+    print("\n2. Which share of the bytes of its sectors does a tile of 1,024 elements use?")
     count_shares(4096, tiles)
-    print("   Rows may be as few as you like, as long as each fills sectors. A copy has adjacent")
-    print("   columns on both sides. Where the sides differ, both directions have to be wide.")
+    print("   A tile may have few rows, as long as each fills sectors. A copy has adjacent")
+    print("   columns in loads and stores. For a transpose, both directions have to be wide.")
 
     print("\n3. Every tile gives the same result. A matrix of 100 x 90, padded to 96 columns:")
     check(100, 90, 96, [(1, 64), (64, 1), (8, 32), (32, 32)])
@@ -170,8 +169,8 @@ def main() -> None:
     n, sizes = 1 << 24, [64, 128, 256, 512, 1024, 2048]
     print(f"\n4. Block sizes of a kernel over {n:,d} elements, with 4 warps:")
     count_blocks(n, sizes)
-    print("   A GPU allows 1,024 threads per program. That bounds warps: 32 of them. It does not")
-    print("   bound a Triton block, whose elements are distributed over the threads.")
+    print("   A GPU allows 1,024 threads per program. That limits warps to 32. It does not")
+    print("   limit a Triton block, whose elements are distributed over the threads.")
 
     print("\n5. How long does it take?")
     if HAS_GPU:

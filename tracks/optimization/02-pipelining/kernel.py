@@ -1,23 +1,22 @@
-"""Loads that run ahead of the arithmetic: right already, and no load runs ahead of anything.
+"""Two loops to pipeline. Both are correct, and no load runs ahead of the arithmetic.
 
     matmul_pipelined(a, b)[m, n] = sum_k a[m, k] * b[k, n]        in tiles of 128 x 128 x 32
     row_sum(x)[r]                = sum_c x[r, c]                   in float32
 
 Shapes:  a (M, K), b (K, N) and x (R, C) in float16, bfloat16 or float32 with any strides; new
          contiguous results of shape (M, N) and (R,).
-Given:   two kernels that are right for every `num_stages` and never do what it asks for, and a
-         picker of stages that is right and timid. The checks of arguments are fine, and so are the
-         grids: what is slow are the loops.
+Given:   two kernels that are correct for every `num_stages` and ignore it, and a function that
+         always picks one stage. The argument checks and the grids are complete; the loops are slow.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
-         `DECIDE`, each with a question. Write these parts anew as you like.
-           matmul_pipelined  DECIDE 1 and 4    row_sum  DECIDE 2 and 3    pick_num_stages  DECIDE 5
-Judged:  values  products and sums within the rounding of float32, the same bits for every number
-                 of stages; this holds from the start
-         code    the pipeline of each loop is as deep as `num_stages` asks for, the product is fed
-                 by copies of 16 bytes, and nothing is reduced inside the loop of a sum
+         `DECIDE`, each with a question. Rewrite these parts as you like.
+           matmul_pipelined  DECIDE 1 and 2   row_sum  DECIDE 3 to 5   pick_num_stages  DECIDE 6
+Judged:  values  products and sums within the rounding of float32, with the same bits for every
+                 number of stages, as in the given code
+         code    the pipeline of each loop is as deep as `num_stages`, the product loads its tiles
+                 by copies of 16 bytes, and the loop of a sum contains no reduction
          cost    no byte is loaded twice; one launch for a product and for short rows, two for long
-         plans   what the docstring of `pick_num_stages` says
-         numbers in `PREDICT` within 15 %, counts exactly; a wrong one is explained and fails
+         plans   the docstring of `pick_num_stages`
+         numbers in `PREDICT` within 15 %, counts exactly; a wrong number is explained and fails
                  nothing
 
 `python kernel.py` runs public cases, `tritonlab grade track2/pipelining` runs all of them.
@@ -30,29 +29,29 @@ import triton
 import triton.language as tl
 
 BLOCK_M, BLOCK_N, BLOCK_K = 128, 128, 32  # of the tiles of the product
-BLOCK_SIZE = 1024  # columns of a row that one round adds
-PROGRAMS = 256  # of a sum, where rows are long: about two for each SM
-LEAST_ROUNDS = 16  # of a program of a sum: filling a pipeline has to pay
+BLOCK_SIZE = 1024  # columns of a row per iteration
+PROGRAMS = 256  # of a sum of long rows: about two per SM
+LEAST_ITERATIONS = 16  # per program of a sum; fewer would not pay for filling a pipeline
 MAX_STAGES = 5
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 
-# Write a number in place of each None, before you measure. The GPU is an H100.
+# Replace each None by a number before you measure. The GPU is an H100.
 PREDICT = {
-    # How many bytes are the tiles of A and B of one round of the product (128 x 128 x 32, float16)?
+    # How many bytes do the tiles of A and B in one iteration have (128 x 128 x 32, float16)?
     "stage_bytes": None,
-    # How many times as much shared memory does the product below take, as it is, with
-    # num_stages=5 as with num_stages=2?
+    # By which factor does the shared memory of the product below grow from num_stages=2 to
+    # num_stages=5, as the file is given?
     "unused_ratio": None,
-    # How many bytes of shared memory does it take with 5 stages, once num_stages has an effect? On
-    # an H100 each stage has a buffer.
+    # How many bytes of shared memory does the product use with 5 stages, once num_stages has an
+    # effect? On an H100 each stage has a buffer.
     "matmul_bytes": None,
-    # And a sum of float32 with 4 stages and BLOCK_SIZE = 1024? Here the round that computes has its
-    # numbers in registers, and needs no buffer.
+    # And the sum of float32 with 4 stages and BLOCK_SIZE = 1024? The iteration that computes has
+    # its values in registers and needs no buffer.
     "row_sum_bytes": None,
-    # How often does one program of the sum below make one number of a block, over 65,536 columns?
+    # How many reductions of a block does one program of the sum below do for 65,536 columns?
     "reductions": None,
-    # How many stages of tiles of 128 x 256 x 64 in float16 fit 232,448 bytes of shared memory?
+    # How many stages of 128 x 256 x 64 tiles in float16 fit in 232,448 bytes of shared memory?
     "most_stages": None,
 }
 
@@ -61,18 +60,18 @@ PREDICT = {
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # in elements: from row to row, from column to column
     stride_bk, stride_bn,
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
     BLOCK_N: tl.constexpr,    # columns of a tile of C
-    BLOCK_K: tl.constexpr,    # columns of A and rows of B per round, at least 16
-    GROUP_M: tl.constexpr,    # rows of tiles that are walked through together
+    BLOCK_K: tl.constexpr,    # columns of A and rows of B per iteration, at least 16
+    GROUP_M: tl.constexpr,    # rows of tiles per group of the program order
     NUM_STAGES: tl.constexpr,
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
 
-    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    It loads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N.
     """
     pid = tl.program_id(axis=0)
     num_pid_m = tl.cdiv(M, BLOCK_M)
@@ -94,17 +93,17 @@ def matmul_kernel(
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 
     for start in range(0, K, BLOCK_K):
-        # DECIDE 4: past the end of K each element is the last column again, replaced by zero after
-        #           the load. The compiler cannot prove that 8 columns of a thread are contiguous.
-        #           What says that an element has no column, and leaves addresses contiguous? What
-        #           do such elements hold?
+        # DECIDE 1: past the end of K, each element loads the last column again, and the load is
+        #           followed by a replacement with zero. The compiler cannot prove that 8 columns of
+        #           a thread are contiguous. How does a load leave elements out and keep its
+        #           addresses contiguous? Which value do the left-out elements need?
         cols = tl.minimum(start + offs_k, K - 1).to(tl.int64)  # col * stride passes 2**31
         in_k = start + offs_k < K
         a = tl.load(a_rows + cols[None, :] * stride_ak, mask=in_m[:, None], other=0.0)
         b = tl.load(b_cols + cols[:, None] * stride_bk, mask=in_n[None, :], other=0.0)
         a = tl.where(in_k[None, :], a, 0.0)
         b = tl.where(in_k[:, None], b, 0.0)
-        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no matter in 16 bits
+        acc = tl.dot(a, b, acc, input_precision="ieee")  # no TF32; no effect in 16 bits
 
     c_ptrs = c_ptr + offs_m[:, None] * stride_cm + offs_n[None, :] * stride_cn
     c_mask = in_m[:, None] & in_n[None, :]
@@ -114,11 +113,11 @@ def matmul_kernel(
 def matmul_pipelined(
     a: torch.Tensor, b: torch.Tensor, *, num_stages: int = 3
 ) -> torch.Tensor:
-    """a @ b for two matrices, as a new contiguous tensor of their dtype and device.
+    """Returns a @ b for two matrices, as a new contiguous tensor of their dtype and device.
 
     Args:
-        num_stages: rounds whose tiles are in flight or in use, 1 to ``MAX_STAGES``. It changes how
-            much shared memory a program takes, and no bit of the result.
+        num_stages: iterations whose tiles are in flight or in use, 1 to ``MAX_STAGES``. It changes
+            the shared memory of a program and no bit of the result.
 
     Raises:
         TypeError: an argument is not a tensor, the dtypes are unsupported or differ, or
@@ -137,8 +136,8 @@ def matmul_pipelined(
         return c
 
     grid = (triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)
-    # DECIDE 1: the kernel gets the number of stages as a parameter, and makes nothing of it. Who
-    #           builds a pipeline, and where does it look for its depth?
+    # DECIDE 2: the kernel gets the number of stages as a parameter and does not use it. What builds
+    #           a pipeline, and where is its depth read?
     matmul_kernel[grid](
         a, b, c, M, N, K,
         a.stride(0), a.stride(1), b.stride(0), b.stride(1), c.stride(0), c.stride(1),
@@ -151,12 +150,12 @@ def matmul_pipelined(
 
 @triton.jit
 def row_sum_kernel(
-    x_ptr, out_ptr,            # [n_rows, n_cols] with any strides; [n_rows, n_parts] without gaps
+    x_ptr, out_ptr,            # [n_rows, n_cols] with any strides; [n_rows, n_parts] contiguous
     stride_xm, stride_xn,
     n_cols,
-    part,                      # columns of one program; whole rounds, and 16 bytes stay together
+    part,                      # columns of one program, a multiple of BLOCK_SIZE
     n_parts,
-    BLOCK_SIZE: tl.constexpr,  # columns of one round, a power of two
+    BLOCK_SIZE: tl.constexpr,  # columns per iteration, a power of two
 ):
     """out[r, p] = sum of x[r, p * part : (p + 1) * part]. One program owns one part of one row."""
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
@@ -166,24 +165,24 @@ def row_sum_kernel(
     offs = tl.arange(0, BLOCK_SIZE)
     total = 0.0
 
-    # DECIDE 2: nothing here feeds a product, so no option of the launch will reach this loop. Which
-    #           form of a loop says itself how far its loads run ahead?
+    # DECIDE 3: no `tl.dot` uses these loads, so no option of the launch affects this loop. Which
+    #           form of a loop takes the number of stages itself?
     for start in range(first, last, BLOCK_SIZE):
         cols = start + offs
         x = tl.load(x_ptr + row * stride_xm + cols.to(tl.int64) * stride_xn,
                     mask=cols < last, other=0.0)
-        # DECIDE 3: to make one number of a block, all threads of a program have to meet. How many
-        #           numbers could they keep until the loop has ended, and in which type?
+        # DECIDE 4: to reduce a block to one number, all threads of a program synchronize. How many
+        #           partial sums can they keep until the loop ends, and in which dtype?
         total += tl.sum(x.to(tl.float32))
 
     tl.store(out_ptr + row * n_parts + number, total)
 
 
 def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
-    """The sum of every row of a matrix, as a new vector in float32.
+    """Returns the sum of every row of a matrix, as a new float32 vector.
 
-    A few long rows are cut into parts, so that there are programs for all SMs; a second
-    launch of the same kernel adds the parts. Rows without columns add up to zero.
+    Few long rows are split into parts, so that all SMs have programs; a second launch of the same
+    kernel adds the parts. The sum of a row without columns is zero.
 
     Args:
         num_stages: stages of the loop over a row, 1 to ``MAX_STAGES``.
@@ -198,7 +197,7 @@ def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
     if n_rows == 0:
         return torch.empty(0, dtype=torch.float32, device=x.device)
 
-    most = max(1, min(PROGRAMS // n_rows, n_cols // (LEAST_ROUNDS * BLOCK_SIZE)))
+    most = max(1, min(PROGRAMS // n_rows, n_cols // (LEAST_ITERATIONS * BLOCK_SIZE)))
     part = triton.cdiv(max(1, n_cols), most * BLOCK_SIZE) * BLOCK_SIZE
     parts = triton.cdiv(max(1, n_cols), part)
 
@@ -209,11 +208,11 @@ def row_sum(x: torch.Tensor, *, num_stages: int = 4) -> torch.Tensor:
 
 
 def launch_row_sum(x: torch.Tensor, parts: int, part: int, num_stages: int) -> torch.Tensor:
-    """The sums of ``parts`` parts of each row of x, (R, parts), in one launch."""
+    """Returns the sums of ``parts`` parts of each row of x, (R, parts), in one launch."""
     out = torch.empty((x.shape[0], parts), dtype=torch.float32, device=x.device)
     row_sum_kernel[(x.shape[0], parts)](
         x, out, x.stride(0), x.stride(1), x.shape[1], part, parts,
-        BLOCK_SIZE=BLOCK_SIZE, num_stages=num_stages,  # DECIDE 2: who asks for this number?
+        BLOCK_SIZE=BLOCK_SIZE, num_stages=num_stages,  # DECIDE 5: what reads this number?
     )
     return out
 
@@ -221,15 +220,16 @@ def launch_row_sum(x: torch.Tensor, parts: int, part: int, num_stages: int) -> t
 def pick_num_stages(
     tile_bytes: int, smem_limit: int, k_iters: int, *, max_stages: int = MAX_STAGES
 ) -> int:
-    """The most stages, up to ``max_stages``, that fit shared memory and have a round to load for.
+    """Returns the most stages that fit in shared memory and that the loop can use.
 
     Args:
-        tile_bytes: bytes that one round loads: a tile of A and a tile of B.
-        smem_limit: bytes of shared memory that a program may have.
-        k_iters: rounds of the loop.
+        tile_bytes: bytes that one iteration loads: a tile of A and a tile of B.
+        smem_limit: bytes of shared memory available to a program.
+        k_iters: iterations of the loop.
+        max_stages: upper limit of the result.
 
     Raises:
-        ValueError: an argument is below 1, or the tiles of a single round do not fit.
+        ValueError: an argument is below 1, or the tiles of a single iteration do not fit.
     """
     for name, value in (("tile_bytes", tile_bytes), ("smem_limit", smem_limit),
                         ("k_iters", k_iters), ("max_stages", max_stages)):
@@ -237,14 +237,14 @@ def pick_num_stages(
             raise ValueError(f"{name}: expected at least 1, got {value}")
     if tile_bytes > smem_limit:
         raise ValueError(f"tile_bytes: expected at most smem_limit = {smem_limit}, got "
-                         f"{tile_bytes}: the tiles of one round do not fit")
-    # DECIDE 5: one stage always fits. With s of them, how many bytes are in flight or in use at a
-    #           time, and which loop has no use for s?
+                         f"{tile_bytes}: the tiles of one iteration do not fit")
+    # DECIDE 6: one stage always fits. How many bytes do s stages keep in shared memory at a time,
+    #           and which loop cannot use s stages?
     return 1
 
 
 def check_matrix(name: str, tensor: torch.Tensor) -> None:
-    """Refuse what is not a matrix of a supported dtype.
+    """Refuses arguments that are not a matrix of a supported dtype.
 
     Raises:
         TypeError: it is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -261,7 +261,7 @@ def check_matrix(name: str, tensor: torch.Tensor) -> None:
 
 
 def check_pair(a: torch.Tensor, b: torch.Tensor) -> None:
-    """Refuse two matrices that cannot be multiplied.
+    """Refuses two matrices that cannot be multiplied.
 
     Raises:
         TypeError: their dtypes differ.
@@ -277,7 +277,7 @@ def check_pair(a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 def check_stages(num_stages: int) -> None:
-    """Refuse a number of stages that no pipeline of this file has.
+    """Refuses a number of stages out of range.
 
     Raises:
         TypeError: it is not an int.

@@ -22,15 +22,15 @@ def dot_kernel(
     x_ptr, y_ptr, out_ptr,     # [n], [n], [number of programs]
     n,
     BLOCK_SIZE: tl.constexpr,
-    STAGES: tl.constexpr,      # known when the kernel is compiled: it decides what code there is
+    STAGES: tl.constexpr,      # a compile-time constant: it changes the generated code
 ):
     """out[p] = the sum of x[i] * y[i] over blocks p, p + P, p + 2 P, … of P programs."""
-    # Who am I, and how far is it to my next block? All programs walk through the vectors together.
+    # Who am I, and how far away is my next block? The programs interleave their blocks.
     me = tl.program_id(axis=0)
     step = tl.num_programs(axis=0) * BLOCK_SIZE
 
-    # Each element has a running sum of its own. Elements stay apart until the end, so no thread
-    # has to wait for another one inside the loop.
+    # Each element has its own running sum until the end, so no thread waits for another one inside
+    # the loop.
     running = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
 
     # tl.range counts like range, and states how many iterations loads may be ahead. With STAGES = 1
@@ -47,14 +47,14 @@ def dot_kernel(
 
 
 def dot(x: torch.Tensor, y: torch.Tensor, programs: int, stages: int) -> torch.Tensor:
-    """The dot product of two contiguous vectors of float32; PyTorch adds the programs' sums."""
+    """Returns the dot product of two contiguous float32 vectors; PyTorch adds the partial sums."""
     out = torch.empty(programs, dtype=torch.float32, device=x.device)
     dot_kernel[(programs,)](x, y, out, x.numel(), BLOCK_SIZE=BLOCK_SIZE, STAGES=stages)
     return out.sum()
 
 
 def timeline(stages: int, rounds: int, copy: int, work: int) -> tuple[list[str], int]:
-    """When each iteration's copy and work take place; one character is one unit of time.
+    """Returns a line per iteration with its copy and its work, one character per unit of time.
 
     A copy starts as soon as one of ``stages`` buffers is free. Copies overlap with each other and
     with work; works do not overlap with each other.
@@ -74,7 +74,7 @@ def timeline(stages: int, rounds: int, copy: int, work: int) -> tuple[list[str],
 
 
 def show_timelines(copy: int, work: int, rounds: int) -> None:
-    """Print the iterations of a loop with one stage and with four."""
+    """Prints the iterations of a loop with one stage and with four."""
     print(f"1. {rounds} iterations, each a copy of {copy} units (.) and work of {work} units (#):")
     for stages in (1, 4):
         lines, end = timeline(stages, rounds, copy, work)
@@ -84,11 +84,11 @@ def show_timelines(copy: int, work: int, rounds: int) -> None:
     print("\n   stages     1     2     3     4     5     6     8")
     ends = [timeline(stages, 64, copy, work)[1] for stages in (1, 2, 3, 4, 5, 6, 8)]
     print("   64 iters  " + "".join(f"{end:4d}  " for end in ends) + "units")
-    print(f"   From {1 + -(-copy // work)} stages on the work is the limit: more bring nothing.")
+    print(f"   From {1 + -(-copy // work)} stages on, the work is the limit; more do not help.")
 
 
 def show_bytes() -> None:
-    """Print how many bytes of the vectors are in flight, and how many have to be."""
+    """Prints how many bytes are in flight, and how many are needed."""
     print("   An SM of an H200 gets 18 bytes per cycle of 4.2 TB/s. They arrive 600 to 800 cycles")
     print("   after the request, so about 11 to 14 KB have to be in flight at any time.")
     print("   stages   buffers   in flight, one program   two programs")
@@ -99,7 +99,7 @@ def show_bytes() -> None:
 
 
 def show_limits() -> None:
-    """Print which tiles of a product fit in how many stages, in float16."""
+    """Prints how many stages of several tiles fit in shared memory, in float16."""
     limits = {"H100": 232_448, "A100": 166_912, "RTX 4090": 101_376}
     print("   tile               bytes per iter  " + "".join(f"{name:>10}" for name in limits))
     for m, n, k in ((64, 64, 32), (128, 128, 32), (128, 128, 64), (128, 256, 64), (256, 256, 64)):
@@ -109,7 +109,7 @@ def show_limits() -> None:
 
 
 def check(n: int, programs: int) -> None:
-    """Print what every number of stages gives."""
+    """Prints the result for every number of stages."""
     x, y = torch.randn(n, device=DEVICE), torch.randn(n, device=DEVICE)
     exact = float(x.double() @ y.double())
     first = dot(x, y, programs, 1)
@@ -120,7 +120,7 @@ def check(n: int, programs: int) -> None:
 
 
 def measure(n: int) -> None:
-    """Print time and bandwidth of each depth on this GPU, with few programs and with many."""
+    """Prints time and bandwidth of each depth on this GPU, with few programs and with many."""
     x, y = torch.randn(n, device=DEVICE), torch.randn(n, device=DEVICE)
     multiprocessors = torch.cuda.get_device_properties(x.device).multi_processor_count
     print(f"   two vectors of {n:,d} floats on {torch.cuda.get_device_name()}")
@@ -142,14 +142,14 @@ def main() -> None:
     show_bytes()
     print("\n3. How many stages fit? Each holds the tiles of one iteration.")
     show_limits()
-    print("\n4. Stages change when numbers arrive, never what is computed:")
+    print("\n4. Stages change when data arrives, never the result:")
     check(100_000, 8)
     print("\n5. How long does it take?")
     if HAS_GPU:
         measure(1 << 27)
     else:
-        print("   No time is measured here: the interpreter has no loads that run ahead. What the")
-        print("   compiler makes of a loop is the same without a GPU: `tritonlab inspect` shows")
+        print("   No time is measured here: the interpreter has no asynchronous loads. A compiler")
+        print("   generates the same code without a GPU: `tritonlab inspect` shows")
         print("   stages, shared memory and asynchronous copies, and predicts a time.")
 
 

@@ -1,5 +1,4 @@
-"""Worked example: the largest element of each row and its place, by a reduction of one's own.
-"""
+"""Worked example: the largest element of each row and its index, by a custom reduction."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ DEVICE = "cuda" if HAS_GPU else "cpu"
 
 @triton.jit
 def larger(value_a, place_a, value_b, place_b):
-    """The larger of two values with its place; of equal ones, that with the smaller place.
+    """Returns the larger of two values with its index; of equal ones, the smaller index.
 
     This is all that a tree needs. It is applied in any order and in any grouping, so the result
     must not depend on either: larger(a, larger(b, c)) is larger(larger(a, b), c).
@@ -30,10 +29,10 @@ def larger(value_a, place_a, value_b, place_b):
 
 @triton.jit
 def row_argmax_kernel(
-    x_ptr,                     # [n_rows, n_cols] without gaps
+    x_ptr,                     # [n_rows, n_cols] contiguous
     value_ptr, place_ptr,      # [n_rows]
     n_cols,
-    BLOCK_SIZE: tl.constexpr,  # elements of a step, a power of two
+    BLOCK_SIZE: tl.constexpr,  # elements per step, a power of two
 ):
     """Largest element of each row and its column. One program owns one row.
 
@@ -42,8 +41,8 @@ def row_argmax_kernel(
     row = tl.program_id(axis=0)
     cols = tl.arange(0, BLOCK_SIZE)
 
-    # Every element keeps a winner of its own, in registers: nothing is exchanged in this loop.
-    # The neutral element must lose against every value, and its place against every place.
+    # Every element keeps its own winner in registers: threads exchange nothing in this loop.
+    # The neutral element must lose against every value, and its index against every index.
     best = tl.full((BLOCK_SIZE,), -float("inf"), dtype=tl.float32)
     place = tl.full((BLOCK_SIZE,), 2**31 - 1, dtype=tl.int32)
     for start in range(0, n_cols, BLOCK_SIZE):
@@ -52,8 +51,8 @@ def row_argmax_kernel(
         here = tl.where(start + cols < n_cols, start + cols, 2**31 - 1)
         best, place = larger(best, place, x, here)
 
-    # Now the elements meet. The tree halves their number at each level: within a thread first,
-    # then between the lanes of a warp, and at last between warps, through shared memory.
+    # Now the winners are merged. The tree halves their number at each level: first within a thread,
+    # then between the lanes of a warp, and finally between warps, through shared memory.
     value, col = tl.reduce((best, place), 0, larger)
 
     tl.store(value_ptr + row, value)
@@ -61,7 +60,7 @@ def row_argmax_kernel(
 
 
 def row_argmax(x: torch.Tensor, block_size: int = 128) -> tuple[torch.Tensor, torch.Tensor]:
-    """Largest element and its column for every row of a contiguous float32 matrix."""
+    """Returns the largest element and its column for every row of a contiguous matrix."""
     n_rows, n_cols = x.shape
     value = torch.empty(n_rows, dtype=torch.float32, device=x.device)
     place = torch.empty(n_rows, dtype=torch.int32, device=x.device)
@@ -70,7 +69,7 @@ def row_argmax(x: torch.Tensor, block_size: int = 128) -> tuple[torch.Tensor, to
 
 
 def draw_tree(values: list[int]) -> None:
-    """Print the levels of a tree over eight values, each with its place."""
+    """Prints the levels of a tree over eight values, each with its index."""
     level = [(value, place) for place, value in enumerate(values)]
     while level:
         width = 64 // len(level)
@@ -83,7 +82,7 @@ def draw_tree(values: list[int]) -> None:
 
 
 def count_fetches(side: int) -> None:
-    """Print what tiles of a square product fetch, and what they take on the chip."""
+    """Prints the loads and the shared memory of tiles of a square product."""
     print("   tile        fetches of     bytes moved     buffers of 3 stages")
     print("               an element                     64 deep, 2 bytes")
     for tile in (16, 32, 64, 128, 256):
@@ -94,7 +93,7 @@ def count_fetches(side: int) -> None:
 
 
 def check(n_rows: int, widths: list[int]) -> None:
-    """Print whether values and places are those that PyTorch finds."""
+    """Prints whether values and indices equal those of PyTorch."""
     for width in widths:
         x = torch.randint(-9, 10, (n_rows, width), device=DEVICE).float()  # with many equal ones
         value, place = row_argmax(x)
@@ -104,7 +103,7 @@ def check(n_rows: int, widths: list[int]) -> None:
 
 
 def measure(n_rows: int, n_cols: int) -> None:
-    """Print time and bandwidth for several blocks on this GPU."""
+    """Prints time and bandwidth for several blocks on this GPU."""
     x = torch.randn(n_rows, n_cols, device=DEVICE)
     gigabytes = x.numel() * 4 / 1e9
     print(f"   {n_rows:,d} x {n_cols:,d} floats on {torch.cuda.get_device_name()}")
@@ -121,16 +120,16 @@ def main() -> None:
 
     print("1. A tree over eight values. Each level compares the left half with the right half:")
     draw_tree([3, 7, 1, 7, 2, 5, 0, 6])
-    print("   Seven comparisons, as in a loop, but three levels instead of seven steps. The two 7")
-    print("   meet at the end, and the smaller place wins.")
+    print("   Seven comparisons, as in a loop, but three levels instead of seven steps. The two 7s")
+    print("   are compared at the end, and the smaller index wins.")
 
-    print("\n2. The kernel finds what PyTorch finds, also in rows that fill no block:")
+    print("\n2. The kernel agrees with PyTorch, also for rows that do not fill a block:")
     check(8, [1, 100, 128, 1000])
 
     print("\n3. Tiles of a product of two 4,096 x 4,096 matrices of 2-byte elements:")
     count_fetches(4096)
-    print("   A program may take 99 KiB of shared memory on a consumer card, 163 on an A100 and")
-    print("   227 on an H100. Twice the side is half the traffic, and twice the space.")
+    print("   A program has up to 99 KiB of shared memory on a consumer GPU, 163 on an A100 and")
+    print("   227 on an H100. Twice the side is half the traffic and twice the shared memory.")
 
     print("\n4. How long does it take?")
     if HAS_GPU:

@@ -1,4 +1,4 @@
-"""Worked example: a transpose whose tiles are taken in groups, drawn, counted, and by the clock."""
+"""Worked example: a transpose with a grouped order of tiles: drawn, counted and timed."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ AT_ONCE = 132  # programs: one for each SM of an H100 or H200
 
 @triton.jit
 def transpose_kernel(
-    x_ptr, out_ptr,        # [M, N] and [N, M], both without gaps
-    owner_ptr,             # [tiles down, tiles across]: which program came where
+    x_ptr, out_ptr,        # [M, N] and [N, M], contiguous
+    owner_ptr,             # [tiles down, tiles across]: the program of each tile
     M, N,
     BLOCK: tl.constexpr,   # rows and columns of a tile
-    GROUP: tl.constexpr,   # rows of tiles that are walked through together
+    GROUP: tl.constexpr,   # rows of tiles per group
 ):
     """out[n, m] = x[m, n]. One program owns one tile."""
     # Who am I? The grid has one axis, so the programs have one id each, and a GPU starts them
-    # in the order of these ids. Dividing an id the plain way gives row-major order.
+    # in the order of these ids. Division and remainder of an id give row-major order.
     pid = tl.program_id(axis=0)
     down, across = tl.cdiv(M, BLOCK), tl.cdiv(N, BLOCK)
     row, col = pid // across, pid % across
 
     # Triton has a function that reorders the same tiles: GROUP rows of tiles become a band,
-    # and ids run down in a band before they move on to its next column.
+    # and ids go down a column of the band before they continue with its next column.
     row, col = tl.swizzle2d(row, col, down, across, GROUP)
     tl.store(owner_ptr + row * across + col, pid)
 
-    # From here on nothing depends on the order. It changes which program owns a tile, and when; it
-    # cannot change a result.
+    # Nothing below depends on the order. It decides which program owns a tile, and never the
+    # result.
     rows = row * BLOCK + tl.arange(0, BLOCK)[:, None]
     cols = col * BLOCK + tl.arange(0, BLOCK)[None, :]
     inside = (rows < M) & (cols < N)
@@ -47,7 +47,7 @@ def transpose_kernel(
 
 
 def transpose(x: torch.Tensor, block: int, group: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The transpose of a contiguous matrix, and which program owned which tile."""
+    """Returns the transpose of a contiguous matrix, and the program of each tile."""
     m, n = x.shape
     down, across = triton.cdiv(m, block), triton.cdiv(n, block)
     out = torch.empty(n, m, dtype=x.dtype, device=x.device)
@@ -57,7 +57,7 @@ def transpose(x: torch.Tensor, block: int, group: int) -> tuple[torch.Tensor, to
 
 
 def in_groups(down: int, across: int, group: int) -> torch.Tensor:
-    """Which program owns which tile of a large field, by sorting instead of by running a kernel."""
+    """Returns the program of each tile of a large field, by sorting."""
     tiles = [(row, col) for row in range(down) for col in range(across)]
     tiles.sort(key=lambda tile: (tile[0] // group, tile[1], tile[0]))  # band, column, row
     owner = torch.empty(down, across, dtype=torch.int32)
@@ -67,13 +67,13 @@ def in_groups(down: int, across: int, group: int) -> torch.Tensor:
 
 
 def panels(owner: torch.Tensor, at_once: int) -> tuple[int, int]:
-    """How many rows and how many columns of tiles the first programs touch."""
+    """Returns the rows and columns of tiles that the first programs touch."""
     first = owner < at_once
     return int(first.any(dim=1).sum()), int(first.any(dim=0).sum())
 
 
 def draw(owner: torch.Tensor, at_once: int) -> None:
-    """Print who owns what; a star marks the programs that run first."""
+    """Prints the program of each tile; a star marks the programs that run first."""
     for line in owner.tolist():
         print("   " + "".join(f"{pid:4d}{'*' if pid < at_once else ' '}" for pid in line).rstrip())
     rows, cols = panels(owner, at_once)
@@ -99,8 +99,8 @@ def main() -> None:
         megabytes = (rows + cols) * 128 * 4096 * 2 / 1e6
         print(f"   {group:5d} {rows:15d} {cols:9d} {rows + cols:8d} {megabytes:12.0f} MB")
     print("   A panel here is 128 rows of 4,096 numbers in float16: 1 MB.")
-    print("   4 x 32 tiles are 128 programs. The other 4 begin the next group, with rows of their")
-    print("   own: what looks narrow enough on paper wraps around at 132.")
+    print("   4 x 32 tiles are 128 programs. The other 4 start the next group, with further rows:")
+    print("   a group that looks narrow enough wraps around at 132.")
 
     print("\n4. How long does it take?")
     if HAS_GPU:
@@ -108,7 +108,7 @@ def main() -> None:
         for group in (1, 4, 8, 16):
             ms = triton.testing.do_bench(lambda g=group: transpose(x, 64, g), return_mode="median")
             print(f"   groups of {group:2d}: {ms:.3f} ms, {2 * x.nbytes / ms / 1e6:.0f} GB/s")
-        print("   A transpose reads each tile once: no panel is shared, there is little to gain.")
+        print("   A transpose reads each tile once. Panels are not shared; order hardly matters.")
     else:
         print("   No time is measured here: the interpreter runs programs one after another. A")
         print("   transpose would gain little anyway. It reads each tile once; a matrix product")

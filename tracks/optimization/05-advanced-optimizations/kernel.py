@@ -1,22 +1,21 @@
-"""Three functions that are right, one configuration each, and one program for each piece of work.
+"""Three correct functions, each with one configuration and one program per piece of work.
 
     c[m, n] = sum_k a[m, k] * b[k, n]      out[m] = softmax(x[m])      x[m, :] *= s[m]
 
 Shapes:  a (M, K), b (K, N) in float16 or bfloat16, of any strides; x (R, C), s (R) in float32,
          float16 or bfloat16. `scale_rows_` works in place and returns x itself.
-Given:   all checks of arguments, and kernels that give the right result for every one of them.
+Given:   all argument checks, and correct kernels.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
          `DECIDE`, each with a question.
-           search space  DECIDE 1, 2      autotuners  DECIDE 3, 4
-           persistent product  DECIDE 5, 6, 7 and 8      persistent softmax  DECIDE 9
-Judged:  values   right for every number of programs and for every configuration; this holds from
-                  the start
-         space    12 to 48 configurations, of which `prune_configs` keeps exactly what its docstring
-                  says
-         cost     as many programs as are asked for, one launch, tensor cores, a pipeline, no spills
-         numbers  in `PREDICT`; a wrong one is explained and fails nothing
+           search space  DECIDE 1 and 2             autotuners  DECIDE 3 and 10
+           persistent product  DECIDE 4 to 7        persistent softmax  DECIDE 8 and 9
+Judged:  values   correct for every number of programs and every configuration, as in the given code
+         space    12 to 48 configurations, of which `prune_configs` keeps exactly those that its
+                  docstring describes
+         cost     the requested number of programs, one launch, tensor cores, a pipeline, no spills
+         numbers  in `PREDICT`; a wrong number is explained and fails nothing
 
-`python kernel.py` runs four public cases, `tritonlab grade track2/advanced-optimizations` all.
+`python kernel.py` runs four public cases, `tritonlab grade track2/advanced-optimizations` runs all.
 """
 
 from __future__ import annotations
@@ -27,26 +26,27 @@ import torch
 import triton
 import triton.language as tl
 
-SMEM_LIMIT = 232_448  # bytes of shared memory that one program may have on an H100 or H200
-MAX_ACCUMULATORS = 128  # of a thread, which has 255 registers
-MULTIPROCESSORS = 132  # used where no GPU is present: the SMs of an H100 or H200
-MAX_COLUMNS = 65_536  # of softmax: as float32 they fill the registers of an SM
+SMEM_LIMIT = 232_448  # bytes of shared memory per program on an H100 or H200
+MAX_ACCUMULATORS = 128  # per thread, which has 255 registers
+SM_COUNT = 132  # SMs of an H100 or H200; used if no GPU is present
+MAX_COLUMNS = 65_536  # of softmax; as float32 they fill the registers of an SM
 
-# Write a number in place of each None, before you measure.
+# Replace each None by a number before you measure.
 PREDICT = {
-    # 1,000 tiles are numbered from 0; 132 programs take every 132nd. How many does program 5 take?
+    # 1,000 tiles are numbered from 0, and each of 132 programs takes every 132nd, from its own id.
+    # How many tiles does program 5 take?
     "visits": None,
-    # A product of 4096 x 4096 times 4096 x 4096 in tiles of 128 x 256, a program for each. On 132
-    # SMs that hold one such program at a time, how many waves is that?
+    # A product of 4,096 x 4,096 times 4,096 x 4,096 has tiles of 128 x 256, one per program. How
+    # many waves is that on 132 SMs that hold one such program at a time?
     "waves": None,
-    # What share of the SMs has work in the last of these waves, from 0 to 1?
+    # Which share of the SMs is busy in the last of these waves (0 to 1)?
     "last_wave": None,
-    # How many bytes of shared memory do three stages of 128 x 256 x 64 in float16 need?
+    # How many bytes of shared memory do three stages of 128 x 256 x 64 in float16 take?
     "stage_bytes": None,
-    # And how many sums of such a tile does each thread of 8 warps keep?
+    # And how many accumulators of such a tile does each thread of 8 warps hold?
     "accumulators": None,
     # An autotuner tries four configurations, once each, of a kernel that scales x by s in place,
-    # and then makes the call itself. x becomes x * s ** what, if nobody prevents it?
+    # and then makes the call itself. Without precautions, x becomes x * s ** n. What is n?
     "power": None,
 }
 
@@ -56,13 +56,13 @@ PREDICT = {
 
 
 def make_configs() -> list[triton.Config]:
-    """Tiles of the matrix product with their stages and warps: 12 to 48 different ones.
+    """Returns 12 to 48 different configurations of the product: tiles, stages and warps.
 
-    Among them are all tiles of 64 or 128 rows, 64 or 256 columns and steps of 32 or 64.
+    They include all tiles of 64 or 128 rows, 64 or 256 columns and steps of 32 or 64.
     """
-    # DECIDE 1: one small tile, and nothing to choose from. Which tiles, how many stages and how
-    #           many warps are worth a trial? Which of these are parameters of the kernel, and which
-    #           belong to the launch?
+    # DECIDE 1: there is one small tile and nothing to choose from. Which tiles, numbers of stages
+    #           and numbers of warps are worth a trial? Which of these are parameters of the kernel,
+    #           and which are options of the launch?
     return [triton.Config({"BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32}, num_stages=1, num_warps=4)]
 
 
@@ -70,21 +70,21 @@ def prune_configs(
     configs: list[triton.Config], named_args: dict[str, Any], *, smem_limit: int = SMEM_LIMIT,
     **kwargs: Any,
 ) -> list[triton.Config]:
-    """Those of ``configs`` that are worth a trial for this problem, in their order.
+    """Returns the ``configs`` that are worth a trial for this problem, in their order.
 
-    Dropped are tiles with a side longer than the next power of two of the matrices', tiles whose
-    stages need more than ``smem_limit`` bytes for 2-byte elements, and tiles of which a thread
-    would hold more than ``MAX_ACCUMULATORS`` numbers. Where none is left, it is the one that needs
-    the least shared memory, the first of several.
+    Drops tiles with a side longer than the next power of two of the matrix side, tiles whose stages
+    need more than ``smem_limit`` bytes for 2-byte elements, and tiles of which a thread would hold
+    more than ``MAX_ACCUMULATORS`` accumulators. If none is left, returns the one that needs the
+    least shared memory, and of several the first.
 
     Args:
         configs: with BLOCK_M, BLOCK_N and BLOCK_K among their kwargs.
-        named_args: the kernel's arguments by name, M, N and K among them.
-        smem_limit: bytes of shared memory that one program may have.
-        kwargs: what Triton passes besides: grid, meta-parameters, launch options.
+        named_args: the kernel's arguments by name, including M, N and K.
+        smem_limit: bytes of shared memory available to a program.
+        kwargs: further arguments from Triton: grid, meta-parameters, launch options.
     """
-    # DECIDE 2: everything is kept, also what cannot run. What is each rule in numbers, and what
-    #           is left for matrices that are smaller than every tile?
+    # DECIDE 2: everything is kept, including configurations that cannot run. What is each rule in
+    #           numbers, and what is left for matrices that are smaller than every tile?
     return list(configs)
 
 
@@ -93,13 +93,13 @@ def prune_configs(
 
 
 # DECIDE 3: this kernel is launched with one configuration. Which decorator chooses among those of
-#           `make_configs`, who drops some of them before that, and of which arguments does the
-#           choice depend?
+#           `make_configs`, what drops some of them first, and on which arguments does the choice
+#           depend?
 @triton.jit
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # in elements: from row to row, from column to column
     stride_bk, stride_bn,
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two
@@ -108,12 +108,12 @@ def matmul_kernel(
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns one tile of c.
 
-    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    It loads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N.
     """
-    # DECIDE 6: a program ends after one tile, and another one starts. Which tiles does program 5 of
-    #           132 take if it stays, and how does a loop say that?
-    # DECIDE 7: the grid has two axes here. How do two numbers come out of the one that such a loop
-    #           counts, and in which order are tiles walked through?
+    # DECIDE 4: a program ends after one tile, and another one starts. If 132 programs stay, which
+    #           tiles does program 5 take, and which loop visits them?
+    # DECIDE 5: the grid has two axes here. How does one tile number become a row and a column of
+    #           tiles, and in which order are the tiles visited?
     pid_m = tl.program_id(axis=0)
     pid_n = tl.program_id(axis=1)
 
@@ -127,8 +127,8 @@ def matmul_kernel(
     a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # in a transposed view that passes 2**31
     b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
 
-    # DECIDE 8: what of all this belongs to the program, what to each of its tiles, and what to each
-    #           step? Ask it of the accumulator, of the pointers and of the store.
+    # DECIDE 6: which of these values belong to the program, which to each tile, and which to each
+    #           step? Consider the accumulator, the pointers and the store.
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for step in range(tl.cdiv(K, BLOCK_K)):
         in_k = offs_k < K - step * BLOCK_K
@@ -145,11 +145,11 @@ def matmul_kernel(
 def matmul_persistent(
     a: torch.Tensor, b: torch.Tensor, *, num_sms: int | None = None
 ) -> torch.Tensor:
-    """a @ b by at most ``num_sms`` programs, as a new contiguous tensor of their dtype and device.
+    """Returns a @ b, computed by at most ``num_sms`` programs, as a new contiguous tensor.
 
     Args:
         a, b: matrices (M, K) and (K, N) of float16 or bfloat16, of any strides.
-        num_sms: programs to start where there are as many tiles; None for one per SM.
+        num_sms: programs to start, if there are as many tiles; None for one per SM.
 
     Raises:
         TypeError: an argument is not a tensor, the dtypes are unsupported or differ, or ``num_sms``
@@ -165,8 +165,8 @@ def matmul_persistent(
         return torch.zeros((M, N), dtype=a.dtype, device=a.device)  # an empty sum is zero
 
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    # DECIDE 5: `num_sms` is checked and then ignored. How many programs start, if the number
-    #           of tiles depends on a configuration that is not known here yet?
+    # DECIDE 7: `num_sms` is checked and then ignored. How many programs start if the number of
+    #           tiles depends on a configuration that is chosen later?
     block_m, block_n, block_k = 64, 64, 32
     grid = (triton.cdiv(M, block_m), triton.cdiv(N, block_n))
     matmul_kernel[grid](
@@ -183,17 +183,17 @@ def matmul_persistent(
 
 @triton.jit
 def softmax_kernel(
-    x_ptr, out_ptr,            # [n_rows, n_cols], each row without gaps
+    x_ptr, out_ptr,            # [n_rows, n_cols], each row contiguous
     n_rows, n_cols,
-    stride_x, stride_out,      # elements from one row to the next
+    stride_x, stride_out,      # in elements, from row to row
     BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two >= n_cols
 ):
     """out[m] = exp(x[m] - max(x[m])) / sum of it. One program owns row m.
 
     Moves 2 * n_rows * n_cols * itemsize bytes: each element is loaded once and stored once.
     """
-    # DECIDE 9: one row a program, and `num_programs` is ignored below. What changes with the row,
-    #           and what does a program that stays compute once?
+    # DECIDE 8: a program computes one row. Which values change with the row, and which does a
+    #           program that stays compute once?
     row = tl.program_id(axis=0)
     cols = tl.arange(0, BLOCK_SIZE)
     mask = cols < n_cols
@@ -208,12 +208,12 @@ def softmax_kernel(
 
 
 def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> torch.Tensor:
-    """Softmax over dim 1 by at most ``num_programs`` programs, as a new contiguous tensor.
+    """Returns softmax over dim 1, by at most ``num_programs`` programs, as a contiguous tensor.
 
     Args:
         x: a matrix of float32, float16 or bfloat16 with at most ``MAX_COLUMNS`` columns.
-        num_programs: programs to start where there are as many rows; None for as many as the
-            SMs hold at a time.
+        num_programs: programs to start, if there are as many rows; None for as many as the SMs
+            hold at a time.
 
     Raises:
         TypeError: x is not a tensor, its dtype is unsupported, or ``num_programs`` is not an int.
@@ -222,15 +222,16 @@ def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> t
     check_rows(x)
     check_count("num_programs", num_programs)
     if x.stride(1) != 1:
-        x = x.contiguous()  # the kernel knows one stride, from row to row
+        x = x.contiguous()  # the kernel takes one stride, from row to row
     n_rows, n_cols = x.shape
-    out = x.new_empty(x.shape)  # without gaps, whatever the strides of x
+    out = x.new_empty(x.shape)  # contiguous for any strides of x
     if out.numel() == 0:
         return out
 
     block_size = triton.next_power_of_2(n_cols)
     num_warps = 16 if block_size > 32_768 else max(2, block_size // 1024)
-    # DECIDE 9: None means as many programs as the SMs hold at a time. What bounds that?
+    # DECIDE 9: `num_programs` is ignored. None means as many programs as the SMs hold at a time:
+    #           what limits that number?
     softmax_kernel[(n_rows,)](
         x, out, n_rows, n_cols, x.stride(0), out.stride(0),
         BLOCK_SIZE=block_size, num_warps=num_warps,
@@ -242,8 +243,8 @@ def persistent_softmax(x: torch.Tensor, *, num_programs: int | None = None) -> t
 # Scaling in place
 
 
-# DECIDE 4: an autotuner with at least four block sizes would find a better one than 128. It runs
-#           each of them on the tensors of the caller: what does that do to x, and what prevents it?
+# DECIDE 10: an autotuner with at least four block sizes would find a better one than 128. It runs
+#            each of them on the caller's tensors: what does that do to x, and what prevents it?
 @triton.jit
 def scale_rows_kernel(
     x_ptr, s_ptr,              # [n_rows, n_cols] with any strides, [n_rows]
@@ -253,7 +254,7 @@ def scale_rows_kernel(
 ):
     """x[m, n] *= s[m]. One program owns BLOCK_SIZE columns of row m.
 
-    Moves 2 * n_rows * n_cols * itemsize bytes, and one factor for each program.
+    Moves 2 * n_rows * n_cols * itemsize bytes, and one factor per program.
     """
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
     cols = tl.program_id(axis=1).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
@@ -267,10 +268,10 @@ def scale_rows_kernel(
 
 
 def scale_rows_(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
-    """Multiply each row of ``x`` by its factor, in place; returns ``x`` itself.
+    """Multiplies each row of ``x`` by its factor, in place; returns ``x`` itself.
 
     Args:
-        x: a matrix (R, C) of float32, float16 or bfloat16, of any strides, no element twice.
+        x: a matrix (R, C) of float32, float16 or bfloat16, of any strides without overlap.
         s: R factors of the same dtype, of any stride.
 
     Raises:
@@ -291,18 +292,18 @@ def scale_rows_(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# What all of them need
+# Helpers
 
 
-def multiprocessors(x: torch.Tensor) -> int:
-    """Of the GPU that x lies on; of an H100 or H200 where it lies on none."""
+def sm_count(x: torch.Tensor) -> int:
+    """Returns the SMs of the GPU of x, or those of an H100 if x is on the CPU."""
     if x.is_cuda:
         return torch.cuda.get_device_properties(x.device).multi_processor_count
-    return MULTIPROCESSORS
+    return SM_COUNT
 
 
 def check_count(name: str, count: int | None) -> None:
-    """Refuse a number of programs that cannot be started.
+    """Refuses a number of programs that cannot be started.
 
     Raises:
         TypeError: it is neither None nor an int.
@@ -317,7 +318,7 @@ def check_count(name: str, count: int | None) -> None:
 
 
 def check_tensor(name: str, x: torch.Tensor, supported: tuple[torch.dtype, ...], dims: int) -> None:
-    """Refuse what is not a tensor of these dtypes with so many dimensions.
+    """Refuses arguments that are not a tensor of these dtypes with ``dims`` dimensions.
 
     Raises:
         TypeError: it is not a tensor, or of another dtype.
@@ -334,7 +335,7 @@ def check_tensor(name: str, x: torch.Tensor, supported: tuple[torch.dtype, ...],
 
 
 def check_alike(name: str, x: torch.Tensor, other_name: str, other: torch.Tensor) -> None:
-    """Refuse a tensor of another dtype, or on another device, than the one before it.
+    """Refuses a tensor whose dtype or device differs from another one's.
 
     Raises:
         TypeError: the dtypes differ.
@@ -348,7 +349,7 @@ def check_alike(name: str, x: torch.Tensor, other_name: str, other: torch.Tensor
 
 
 def check_matrices(a: torch.Tensor, b: torch.Tensor) -> None:
-    """Refuse what ``matmul_persistent`` does not cover; raises what it says."""
+    """Refuses arguments outside the contract of ``matmul_persistent``."""
     check_tensor("a", a, (torch.float16, torch.bfloat16), 2)
     check_tensor("b", b, (torch.float16, torch.bfloat16), 2)
     if b.shape[0] != a.shape[1]:
@@ -358,14 +359,14 @@ def check_matrices(a: torch.Tensor, b: torch.Tensor) -> None:
 
 
 def check_rows(x: torch.Tensor) -> None:
-    """Refuse what ``persistent_softmax`` does not cover; raises what it says."""
+    """Refuses arguments outside the contract of ``persistent_softmax``."""
     check_tensor("x", x, (torch.float32, torch.float16, torch.bfloat16), 2)
     if x.shape[1] > MAX_COLUMNS:
         raise ValueError(f"x: expected at most {MAX_COLUMNS} columns, got {x.shape[1]}")
 
 
 def check_factors(x: torch.Tensor, s: torch.Tensor) -> None:
-    """Refuse what ``scale_rows_`` does not cover; raises what it says."""
+    """Refuses arguments outside the contract of ``scale_rows_``."""
     supported = (torch.float32, torch.float16, torch.bfloat16)
     check_tensor("x", x, supported, 2)
     check_tensor("s", s, supported, 1)

@@ -1,5 +1,4 @@
-"""Worked example: scaling a vector by programs that stay, waves and tails, and trials with traces.
-"""
+"""Worked example: scaling a vector with persistent programs, waves, and trials of an autotuner."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ DEVICE = "cuda" if HAS_GPU else "cpu"
 def scale_kernel(
     x_ptr, out_ptr,            # [n]
     factor, n,
-    BLOCK_SIZE: tl.constexpr,  # elements of a block
+    BLOCK_SIZE: tl.constexpr,  # elements per block
 ):
     """out[i] = factor * x[i]. One program owns every num_programs-th block.
 
@@ -32,11 +31,11 @@ def scale_kernel(
     programs = tl.num_programs(axis=0)
     blocks = tl.cdiv(n, BLOCK_SIZE)
 
-    # What does not depend on the block is computed once, however many blocks follow.
+    # Values that do not depend on the block are computed once.
     lanes = tl.arange(0, BLOCK_SIZE)
 
-    # Program 2 of 5 takes blocks 2, 7, 12 and so on. Where there are as many programs as blocks,
-    # each takes one, as in every kernel so far: the usual grid is a special case of this loop.
+    # Program 2 of 5 takes blocks 2, 7, 12 and so on. With as many programs as blocks, each
+    # takes one, as in every kernel so far: the usual grid is a special case of this loop.
     for block in tl.range(pid, blocks, programs):
         offs = block * BLOCK_SIZE + lanes
         x = tl.load(x_ptr + offs, mask=offs < n)
@@ -44,7 +43,7 @@ def scale_kernel(
 
 
 def scale(x: torch.Tensor, factor: float, programs: int, block_size: int) -> torch.Tensor:
-    """factor * x for a vector without gaps, by at most so many programs."""
+    """Returns factor * x for a contiguous vector, by at most ``programs`` programs."""
     out = torch.empty_like(x)
     blocks = triton.cdiv(x.numel(), block_size)
     scale_kernel[(min(programs, blocks),)](x, out, factor, x.numel(), BLOCK_SIZE=block_size)
@@ -53,33 +52,33 @@ def scale(x: torch.Tensor, factor: float, programs: int, block_size: int) -> tor
 
 @triton.jit
 def add_to_kernel(x_ptr, total_ptr, n, BLOCK_SIZE: tl.constexpr):
-    """total[0] += sum(x): a kernel whose result depends on what was there before."""
+    """total[0] += sum(x): the result depends on the previous value."""
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
     tl.atomic_add(total_ptr, tl.sum(x, axis=0))
 
 
 def show_owners(blocks: int, programs: int) -> None:
-    """Print which blocks each program takes."""
+    """Prints the blocks of each program."""
     for pid in range(programs):
         mine = list(range(pid, blocks, programs))
         print(f"   program {pid}: blocks {', '.join(map(str, mine))}   ({len(mine)} of {blocks})")
 
 
 def show_waves(tiles: int, at_once: int) -> None:
-    """Print how full a GPU is while tiles are handed out wave by wave, a tile each time step."""
+    """Prints how busy a GPU is wave by wave, with one tile per program and time step."""
     full, rest = divmod(tiles, at_once)
     for wave in range(full + (rest > 0)):
         busy = at_once if wave < full else rest
         bar = "#" * round(40 * busy / at_once)
-        print(f"   step {wave + 1}  {bar:.<40}  {busy} of {at_once} at work")
+        print(f"   step {wave + 1}  {bar:.<40}  {busy} of {at_once} busy")
     steps = full + (rest > 0)
     print(f"   {tiles} tiles take {steps} steps, for which {tiles / at_once:.2f} would do: "
           f"{tiles / (at_once * steps):.0%} efficiency.")
 
 
 def check(n: int, programs: list[int], block_size: int) -> None:
-    """Print whether every number of programs gives the same bits."""
+    """Prints whether every number of programs gives the same bits."""
     x = torch.randn(n, device=DEVICE)
     for count in programs:
         same = torch.equal(scale(x, 3.0, count, block_size), 3.0 * x)
@@ -87,7 +86,7 @@ def check(n: int, programs: list[int], block_size: int) -> None:
 
 
 def show_trials(sizes: list[int]) -> None:
-    """Print what trying all block sizes leaves in a total, with and without clearing it."""
+    """Prints a total after trials of all block sizes, with and without clearing it."""
     x = torch.ones(1000, device=DEVICE)
     for clears in (False, True):
         total = torch.zeros(1, device=DEVICE)
@@ -97,14 +96,14 @@ def show_trials(sizes: list[int]) -> None:
             add_to_kernel[(triton.cdiv(1000, size),)](x, total, 1000, BLOCK_SIZE=size)
         if clears:
             total.zero_()
-        size = sizes[-1]  # the call itself, with what was found the fastest
+        size = sizes[-1]  # the call itself, with the fastest size
         add_to_kernel[(triton.cdiv(1000, size),)](x, total, 1000, BLOCK_SIZE=size)
         how = "cleared before each" if clears else "as they come     "
         print(f"   {len(sizes)} trials, {how}: the sum of 1,000 ones is {total.item():,.0f}")
 
 
 def measure(n: int, programs: list[int], block_size: int) -> None:
-    """Print time and bandwidth for several numbers of programs on this GPU."""
+    """Prints time and bandwidth for several numbers of programs on this GPU."""
     x = torch.randn(n, device=DEVICE)
     for count in programs:
         ms = triton.testing.do_bench(
@@ -116,10 +115,10 @@ def main() -> None:
     where = "on the GPU" if HAS_GPU else "interpreted on the CPU, since no GPU was found"
     print(f"Triton {triton.__version__}: the kernels run {where}.\n")
 
-    print("1. Who takes what? 13 blocks, 5 programs that start at their number and step by 5:")
+    print("1. Blocks of each program. 13 blocks, 5 programs that start at their id and step by 5:")
     show_owners(13, 5)
 
-    print("\n2. The result does not depend on how many there are. 10,000 floats, blocks of 512:")
+    print("\n2. The number of programs does not change the result. 10,000 floats, blocks of 512:")
     check(10_000, [1, 3, 20, 100], 512)
 
     print("\n3. Waves. 512 tiles, 132 SMs, each of which holds one program at a time:")
@@ -127,13 +126,13 @@ def main() -> None:
     print("   And 133 tiles:")
     show_waves(133, 132)
     print("   A persistent grid of 132 programs has the same steps, as long as tiles stay whole.")
-    print("   What it saves is at the seams: no program ends and none starts between two tiles,")
-    print("   and the loads of the next one may begin before the last one is stored.")
+    print("   It saves time between two tiles: no program ends and none starts there,")
+    print("   and the loads of the next tile may start before the previous one is stored.")
 
     print("\n4. Trials. A kernel adds to a total; an autotuner tries four block sizes:")
     show_trials([64, 128, 256, 512])
     print("   `reset_to_zero=[\"total_ptr\"]` clears it before every trial, and after the last.")
-    print("   A kernel that reads what it changes needs its old values back instead.")
+    print("   A kernel that reads the tensor it changes needs `restore_value` instead.")
 
     print("\n5. How many programs should there be?")
     if HAS_GPU:
@@ -143,9 +142,9 @@ def main() -> None:
         print("   The last line has a program for each block.")
     else:
         print("   No time is measured here: the interpreter runs programs one after another.")
-        print("   A program of 4 warps that waits leaves its SM idle, where there")
-        print("   is room for 64 warps: a persistent kernel that only moves bytes needs several")
-        print("   programs on each. `tritonlab bench` measures that of yours on a GPU.")
+        print("   A waiting program of 4 warps leaves its SM idle, which has")
+        print("   room for 64 warps: a persistent memory-bound kernel needs several")
+        print("   programs per SM. `tritonlab bench` measures your kernel on a GPU.")
 
 
 if __name__ == "__main__":

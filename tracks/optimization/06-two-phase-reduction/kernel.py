@@ -1,22 +1,22 @@
-"""Sums that many programs make together: right already, and each of them waits too often.
+"""Sums over many programs. All are correct, and their programs wait for each other too often.
 
-    sum of x                   one number of float32
+    sum of x                   one float32
     column_sum[n] = sum_m x[m, n]
 
 Shapes:  the two sums take any shape and give a tensor without dimensions; `column_sum_locked` takes
          (M, N) and gives (N,). float16, bfloat16 or float32 come in, float32 goes out.
-Given:   three ways to combine programs, and a planner. All are right: the atomics, the second
-         launch, the lock with its barrier. The check of the arguments is fine.
+Given:   three ways to combine programs (atomics, a second launch, a lock with a barrier) and a
+         planner, all correct. The argument checks are complete.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
-         `DECIDE`, each with a question. Write these parts anew as you like.
+         `DECIDE`, each with a question. Rewrite these parts as you like.
            sum_atomic  DECIDE 1      sum_two_phase  DECIDE 2 and 3
            column_sum_locked  DECIDE 4 and 5      choose_groups  DECIDE 6
-Judged:  values  as near as float32 sums allow, with the programs in any order; from the start
-         bits    `sum_two_phase` gives the same ones in any order; from the start
-         cost    a sum: the bytes of x and 8 more for each program, one program for 1,024 elements
-                 at most. column_sum_locked: 1.25 times the bytes of x and the result, two launches
-         groups  what the docstring of `choose_groups` says
-         numbers in `PREDICT` within 15 %, counts exactly; a wrong one is explained and fails
+Judged:  values  within the rounding of float32 sums in any program order, as in the given code
+         bits    `sum_two_phase` returns the same bits for any order, as in the given code
+         cost    a sum: the bytes of x and 8 more per program, at most one program per 1,024
+                 elements. column_sum_locked: 1.25 times the bytes of x and the result, two launches
+         groups  the docstring of `choose_groups`
+         numbers in `PREDICT` within 15 %, counts exactly; a wrong number is explained and fails
                  nothing
 
 `python kernel.py` runs public cases, `tritonlab grade track2/two-phase-reduction` all of them.
@@ -31,33 +31,34 @@ import triton.language as tl
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 MOST_GROUPS = 256
 
-# Write a number in place of each None, before you measure.
+# Replace each None by a number before you measure.
 PREDICT = {
-    # How many atomic additions does `sum_atomic` below make for 1,000,000 elements?
+    # How many atomic additions does `sum_atomic` below execute for 1,000,000 elements?
     "lane_atomics": None,
-    # And how many, if each program adds once, and takes blocks of 4,096 elements?
+    # And how many if each program adds once, for a block of 4,096 elements?
     "program_atomics": None,
-    # A first launch of 256 programs stores a partial sum each, a second one adds them. How many
-    # bytes does that move beside x and the result?
+    # 256 programs of a first launch store one partial sum each, and a second launch adds them. How
+    # many bytes does that move in addition to x and the result?
     "two_phase_extra": None,
-    # `column_sum_locked` below adds four rows of a long float32 matrix to a buffer at a time. How
-    # many times the bytes of x do its programs load and store?
+    # A program of `column_sum_locked` below adds four rows of a long float32 matrix to a buffer.
+    # How many times the bytes of x do all programs load and store?
     "row_ratio": None,
-    # What does `choose_groups` have to answer for 4,096 columns, an L2 cache of 50 MiB and 132
-    # programs, by its docstring?
+    # By its docstring, what does `choose_groups` return for 4,096 columns, an L2 cache of 50 MiB
+    # and 132 programs?
     "groups": None,
 }
 
 
 @triton.jit
 def sum_atomic_kernel(
-    x_ptr, out_ptr,            # [n] without gaps, and one float32 that is 0 before
+    x_ptr, out_ptr,            # [n] contiguous, and one float32, initially 0
     n,
-    BLOCK_SIZE: tl.constexpr,  # elements of a program, a power of two
+    BLOCK_SIZE: tl.constexpr,  # elements per program, a power of two
 ):
-    """out += sum of x. One atomic addition for each element."""
-    # DECIDE 1: every element queues for the same number. How much can a program add up before it
-    #           queues once, and how many elements should it take?
+    """out += sum of x. One atomic addition per element."""
+    # DECIDE 1: the atomic additions of all elements to one address are serialized. How much can a
+    #           program add up before its only atomic addition, and how many elements should it
+    #           take?
     offs = tl.program_id(axis=0).to(tl.int64) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask, other=0.0).to(tl.float32)
@@ -66,9 +67,9 @@ def sum_atomic_kernel(
 
 
 def sum_atomic(x: torch.Tensor) -> torch.Tensor:
-    """The sum of all elements of x as a float32 tensor without dimensions, in one launch.
+    """Returns the sum of all elements of x as a float32 scalar tensor, in one launch.
 
-    The order of programs decides how it is rounded.
+    The rounding depends on the order of programs.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -83,22 +84,22 @@ def sum_atomic(x: torch.Tensor) -> torch.Tensor:
 
 @triton.jit
 def partial_sums_kernel(
-    x_ptr, partials_ptr,       # [n] without gaps, and LANES float32 for each program
+    x_ptr, partials_ptr,       # [n] contiguous, and PARTS float32 per program
     n,
-    BLOCK_SIZE: tl.constexpr,  # elements of a program
-    LANES: tl.constexpr,       # partial sums of a program
+    BLOCK_SIZE: tl.constexpr,  # elements per program
+    PARTS: tl.constexpr,       # partial sums per program
 ):
-    """partials[p, l] = the share of element l of program p in the sum of x."""
+    """partials[p, i] = the sum of every PARTS-th element of program p, from element i on."""
     pid = tl.program_id(axis=0)
-    lanes = tl.arange(0, LANES)
-    offs = pid.to(tl.int64) * BLOCK_SIZE + lanes
-    acc = tl.zeros((LANES,), dtype=tl.float32)
-    for _ in range(BLOCK_SIZE // LANES):
+    parts = tl.arange(0, PARTS)
+    offs = pid.to(tl.int64) * BLOCK_SIZE + parts
+    acc = tl.zeros((PARTS,), dtype=tl.float32)
+    for _ in range(BLOCK_SIZE // PARTS):
         acc += tl.load(x_ptr + offs, mask=offs < n, other=0.0).to(tl.float32)
-        offs += LANES
-    # DECIDE 2: a program hands over one number for each of its elements. What is the least that it
-    #           can hand over, and who adds up its elements then?
-    tl.store(partials_ptr + pid.to(tl.int64) * LANES + lanes, acc)
+        offs += PARTS
+    # DECIDE 2: a program stores one number per element of its block. What is the least that the
+    #           second launch needs from a program, and where are the elements added up then?
+    tl.store(partials_ptr + pid.to(tl.int64) * PARTS + parts, acc)
 
 
 @triton.jit
@@ -108,8 +109,8 @@ def add_partials_kernel(
     BLOCK_SIZE: tl.constexpr,
 ):
     """out = sum of the partial sums. One program."""
-    # DECIDE 3: one program is alone on the whole GPU here, and its loop gets longer with x. How
-    #           many partial sums should there be at most, whatever the size of x?
+    # DECIDE 3: a single program runs on the whole GPU here, and its loop grows with x. How many
+    #           partial sums should there be at most, for any size of x?
     offs = tl.arange(0, BLOCK_SIZE)
     acc = tl.zeros((BLOCK_SIZE,), dtype=tl.float32)
     for _ in range(tl.cdiv(n_partials, BLOCK_SIZE)):
@@ -119,7 +120,7 @@ def add_partials_kernel(
 
 
 def sum_two_phase(x: torch.Tensor) -> torch.Tensor:
-    """The sum of all elements of x as a float32 tensor without dimensions: the same bits always.
+    """Returns the sum of all elements of x as a float32 scalar tensor, always with the same bits.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
@@ -129,29 +130,29 @@ def sum_two_phase(x: torch.Tensor) -> torch.Tensor:
     if n == 0:
         return torch.zeros((), dtype=torch.float32, device=x.device)
 
-    programs, lanes = triton.cdiv(n, 1024), 128
-    partials = torch.empty(programs * lanes, dtype=torch.float32, device=x.device)
+    programs, parts = triton.cdiv(n, 1024), 128
+    partials = torch.empty(programs * parts, dtype=torch.float32, device=x.device)
     out = torch.empty((), dtype=torch.float32, device=x.device)
-    partial_sums_kernel[(programs,)](x.contiguous(), partials, n, BLOCK_SIZE=1024, LANES=lanes)
-    add_partials_kernel[(1,)](partials, out, programs * lanes, BLOCK_SIZE=1024)
+    partial_sums_kernel[(programs,)](x.contiguous(), partials, n, BLOCK_SIZE=1024, PARTS=parts)
+    add_partials_kernel[(1,)](partials, out, programs * parts, BLOCK_SIZE=1024)
     return out
 
 
 @triton.jit
 def locked_sums_kernel(
     x_ptr,                   # [M, N] with any strides
-    buffer_ptr, lock_ptr,    # [groups, N] and [groups, blocks of columns], all 0 before
+    buffer_ptr, lock_ptr,    # [groups, N] and [groups, blocks of columns], initially 0
     M, N, groups,
     stride_xm, stride_xn,    # elements
-    BLOCK_M: tl.constexpr,   # rows of a program
-    BLOCK_N: tl.constexpr,   # columns of a program
+    BLOCK_M: tl.constexpr,   # rows per program
+    BLOCK_N: tl.constexpr,   # columns per program
 ):
     """buffer[g] += the rows of all programs of group g, one program at a time.
 
     One program owns BLOCK_M rows of BLOCK_N columns.
     """
     # DECIDE 4: every few rows of x are followed by a load and a store of a buffer. How many rows
-    #           should a program add up before it asks for the lock, and in how many steps?
+    #           should a program add up before it takes the lock, and in how many steps?
     pid_m = tl.program_id(axis=0)
     pid_n = tl.program_id(axis=1)
     cols = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
@@ -162,15 +163,15 @@ def locked_sums_kernel(
     group = pid_m % groups
     buffer_ptrs = buffer_ptr + group.to(tl.int64) * N + cols
     lock = lock_ptr + group * tl.num_programs(axis=1) + pid_n
-    while tl.atomic_cas(lock, 0, 1) == 1:  # 1: somebody has it
+    while tl.atomic_cas(lock, 0, 1) == 1:  # 1: taken by another program
         pass
-    # DECIDE 5: all others of the group wait while this program reads memory. Which of these lines
+    # DECIDE 5: all other programs of the group wait while this one loads x. Which of these lines
     #           need the lock?
     x = tl.load(x_ptrs, mask=(rows < M)[:, None] & in_n[None, :], other=0.0).to(tl.float32)
     total = tl.sum(x, axis=0)
     so_far = tl.load(buffer_ptrs, mask=in_n, other=0.0)
     tl.store(buffer_ptrs, so_far + total, mask=in_n)
-    tl.debug_barrier()  # all threads have stored before one of them gives the lock back
+    tl.debug_barrier()  # all threads have stored before the lock is released
     tl.atomic_xchg(lock, 0)
 
 
@@ -190,14 +191,14 @@ def add_groups_kernel(
 
 
 def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
-    """The sum of every column of x (M, N), as a new float32 vector (N,).
+    """Returns the sum of every column of x (M, N), as a new float32 vector (N,).
 
     Args:
-        groups: buffers that programs add to, at least 1. Program m adds to number m % groups.
+        groups: buffers that programs add to, at least 1. Program m adds to buffer m % groups.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.
-        ValueError: x does not have two dimensions, or there is no group.
+        ValueError: x does not have two dimensions, or groups is below 1.
     """
     check_dtype(x)
     if x.dim() != 2:
@@ -210,8 +211,8 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
 
     block_m, block_n = 4, 128
     blocks = triton.cdiv(n, block_n)
-    # What has to be 0 before is one tensor: each tensor that is cleared is a launch of its own.
-    # No bit of 0.0 is set, so integers that are 0 are floats that are 0.
+    # One tensor for everything that starts at 0, because clearing each tensor is a launch. The bits
+    # of 0.0 are those of the integer 0.
     cleared = torch.zeros(groups * (n + blocks), dtype=torch.int32, device=x.device)
     buffer, locks = cleared[:groups * n].view(torch.float32), cleared[groups * n:]
     out = torch.empty(n, dtype=torch.float32, device=x.device)
@@ -224,23 +225,23 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
 
 
 def choose_groups(n: int, l2_bytes: int, num_programs: int) -> int:
-    """How many buffers of n float32 programs should add to: the largest power of two that fits.
+    """Returns the number of buffers of n float32, the largest power of two that fits.
 
-    More groups are shorter queues, as long as the buffers stay in L2, of which they may take half.
-    There are never more groups than programs, nor than ``MOST_GROUPS``, and always one.
+    More groups make shorter queues, as long as the buffers stay in L2, of which they may take half.
+    There are at most as many groups as programs, at most ``MOST_GROUPS``, and at least one.
 
     Args:
         n: columns of a buffer.
-        l2_bytes: size of the L2 cache.
+        l2_bytes: size of the L2 cache in bytes.
         num_programs: programs that add to the buffers.
     """
-    # DECIDE 6: one buffer always fits. Which power of two is the largest that keeps all three
-    #           bounds of the docstring?
+    # DECIDE 6: one buffer always fits. Which is the largest power of two within all three bounds of
+    #           the docstring?
     return 1
 
 
 def check_dtype(x: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Refuses arguments outside the contract, before anything is allocated or launched.
 
     Raises:
         TypeError: x is not a tensor, or its dtype is not in ``SUPPORTED``.

@@ -1,5 +1,4 @@
-"""Worked example: the largest element of a vector and how often it occurs, made by many programs.
-"""
+"""Worked example: the largest element of a vector and its count, computed by many programs."""
 
 from __future__ import annotations
 
@@ -21,18 +20,18 @@ DEVICE = "cuda" if HAS_GPU else "cpu"
 
 @triton.jit
 def maximum_kernel(x_ptr, largest_ptr, n, BLOCK_SIZE: tl.constexpr):
-    """largest = max(largest, x). One atomic maximum a program; BLOCK_SIZE elements for each."""
+    """largest = max(largest, x). One atomic maximum per program of BLOCK_SIZE elements."""
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     x = tl.load(x_ptr + offs, mask=offs < n, other=-float("inf"))
 
-    # The elements of this program meet in a tree; then there is one number for one queue. A maximum
-    # rounds nothing, so the result has the same bits in whatever order the programs run.
+    # The elements of this program are reduced to one number, and one atomic. A maximum does not
+    # round, so the result has the same bits for every order of programs.
     tl.atomic_max(largest_ptr, tl.max(x, axis=0))
 
 
 @triton.jit
 def count_kernel(x_ptr, largest_ptr, count_ptr, n, BLOCK_SIZE: tl.constexpr):
-    """count += how often x is the largest: a second launch, which begins when the first is over."""
+    """count += elements equal to the largest: a second launch, which starts after the first."""
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n
     x = tl.load(x_ptr + offs, mask=mask, other=0.0)
@@ -41,12 +40,12 @@ def count_kernel(x_ptr, largest_ptr, count_ptr, n, BLOCK_SIZE: tl.constexpr):
     # a launch guarantees that all of its programs have contributed.
     largest = tl.load(largest_ptr)
     found = tl.sum((mask & (x == largest)).to(tl.int32), axis=0)
-    if found > 0:  # most programs have nothing to add, and need not queue
+    if found > 0:  # most programs have nothing to add
         tl.atomic_add(count_ptr, found)
 
 
 def maximum_and_count(x: torch.Tensor, block_size: int = 1024) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest element of a float32 vector and how often it occurs, without dimensions."""
+    """Returns the largest element of a float32 vector and its count, as scalar tensors."""
     largest = torch.full((), -float("inf"), device=x.device)
     count = torch.zeros((), dtype=torch.int32, device=x.device)
     grid = (triton.cdiv(x.numel(), block_size),)
@@ -56,7 +55,7 @@ def maximum_and_count(x: torch.Tensor, block_size: int = 1024) -> tuple[torch.Te
 
 
 def show_orders() -> None:
-    """Print what float32 makes of four numbers in every order, and of their maximum."""
+    """Prints the float32 sums of four numbers in every order, and their maximum."""
     numbers = [np.float32(value) for value in (1e8, 3.0, -1e8, 4.0)]
     sums: dict[float, int] = {}
     for order in itertools.permutations(numbers):
@@ -70,7 +69,7 @@ def show_orders() -> None:
 
 
 def show_lost_update() -> None:
-    """Print how two programs that load, add and store lose one of two additions."""
+    """Prints how two programs without a lock lose one of two additions."""
     print("   program A          program B          in memory")
     for a, b, memory in (("load   0", "", 0), ("", "load   0", 0), ("add 5, store 5", "", 5),
                          ("", "add 7, store 7", 7)):
@@ -79,7 +78,7 @@ def show_lost_update() -> None:
 
 
 def check(sizes: list[int]) -> None:
-    """Print whether maximum and count are those that PyTorch finds."""
+    """Prints whether maximum and count equal those of PyTorch."""
     for n in sizes:
         x = torch.randint(0, 50, (n,), device=DEVICE).float()
         largest, count = maximum_and_count(x)
@@ -89,7 +88,7 @@ def check(sizes: list[int]) -> None:
 
 
 def count_queues(n: int) -> None:
-    """Print how long the queue for one number is, by elements of a program."""
+    """Prints the number of atomics for several block sizes."""
     print("   elements of a program   atomics       bytes of atomics beside 4 n")
     for share in (1, 64, 1024, 16_384):
         atomics = triton.cdiv(n, share)
@@ -97,7 +96,7 @@ def count_queues(n: int) -> None:
 
 
 def measure(n: int) -> None:
-    """Print the time of several block sizes on this GPU."""
+    """Prints the time of several block sizes on this GPU."""
     x = torch.randn(n, device=DEVICE)
     print(f"   {n:,d} floats on {torch.cuda.get_device_name()}")
     for block in (256, 1024, 4096):
@@ -113,10 +112,10 @@ def main() -> None:
     show_orders()
     print("   Programs arrive in any order. A sum of floats depends on it, a maximum does not.")
 
-    print("\n2. Two programs, no lock, both add to a number that is 0:")
+    print("\n2. Two programs, no lock; both add to a number that is 0:")
     show_lost_update()
 
-    print("\n3. Two launches: the maximum, then how often it occurs:")
+    print("\n3. Two launches: the maximum, then its count:")
     check([1, 1_000, 1_024, 100_000])
 
     n = 1 << 24

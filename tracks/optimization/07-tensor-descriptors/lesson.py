@@ -1,5 +1,4 @@
-"""Worked example: windows of an image by a descriptor, inside and across the border, and what fits.
-"""
+"""Worked example: windows of an image through a descriptor, inside and across the border."""
 
 from __future__ import annotations
 
@@ -20,20 +19,19 @@ DEVICE = "cuda" if HAS_GPU else "cpu"
 
 @triton.jit
 def window_kernel(
-    x_ptr, out_ptr,          # [n_rows, n_cols] and [BLOCK_M, BLOCK_N], both without gaps
+    x_ptr, out_ptr,          # [n_rows, n_cols] and [BLOCK_M, BLOCK_N], contiguous
     n_rows, n_cols,
-    row, col,                # where the window begins: it may lie outside
+    row, col,                # start of the window, which may be outside
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
     PADDING: tl.constexpr,   # "zero" or "nan"
 ):
     """out = x[row : row + BLOCK_M, col : col + BLOCK_N], padded. One program."""
-    # Four facts. The first two dimensions of a matrix in memory: how many rows and columns there
-    # are, and how far it is from one row to the next and from one column to the next.
+    # Four facts: the base, the numbers of rows and columns, their strides, and the block.
     x_desc = tl.make_tensor_descriptor(
         x_ptr, shape=[n_rows, n_cols], strides=[n_cols, 1], block_shape=[BLOCK_M, BLOCK_N],
         padding_option=PADDING)
 
-    # No pointers and no mask: a corner, counted in elements.
+    # No pointers and no mask: an offset in elements.
     window = x_desc.load([row, col])
 
     rows, cols = tl.arange(0, BLOCK_M)[:, None], tl.arange(0, BLOCK_N)[None, :]
@@ -42,13 +40,13 @@ def window_kernel(
 
 @triton.jit
 def stamp_kernel(x_desc, row, col, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr):
-    """x[row : row + BLOCK_M, col : col + BLOCK_N] = 9, as far as x goes. One program."""
-    # This descriptor was made on the host, and came with the launch.
+    """x[row : row + BLOCK_M, col : col + BLOCK_N] = 9 inside of x. One program."""
+    # This descriptor was created on the host, and is an argument of the launch.
     x_desc.store([row, col], tl.full((BLOCK_M, BLOCK_N), 9, x_desc.dtype))
 
 
 def scratch(size: int, alignment: int, stream: int | None) -> torch.Tensor:
-    """Memory of a GPU for descriptors that a kernel makes."""
+    """Allocates GPU memory for the descriptors that a kernel creates."""
     return torch.empty(size, dtype=torch.int8, device=DEVICE)
 
 
@@ -58,7 +56,7 @@ def show(matrix: torch.Tensor) -> None:
 
 
 def try_to_describe(name: str, tensor: torch.Tensor, block: list[int]) -> None:
-    """Print what Triton's class says of a tensor, and the numbers that it looks at."""
+    """Prints the result of Triton's checks of a tensor, and its strides."""
     try:
         TensorDescriptor.from_tensor(tensor, block)
         said = "taken"
@@ -69,7 +67,7 @@ def try_to_describe(name: str, tensor: torch.Tensor, block: list[int]) -> None:
 
 
 def measure(n: int) -> None:
-    """Print how long it takes to double a matrix by pointers and by descriptors."""
+    """Prints the time to double a matrix through pointers and through descriptors."""
     x = torch.randn(n, n, device=DEVICE, dtype=torch.float16)
     out = torch.empty_like(x)
     for name, run in (("pointers", double_by_pointers), ("descriptors", double_by_descriptors)):
@@ -115,17 +113,17 @@ def main() -> None:
     window_kernel[(1,)](x, out, 6, 12, 1, 4, BLOCK_M=4, BLOCK_N=8, PADDING="zero")
     show(out)
 
-    print("\n2. At [4, 8] it reaches over two borders, at [-2, -4] over the other two:")
+    print("\n2. At [4, 8] it crosses two borders, at [-2, -4] the other two:")
     for row, col in ((4, 8), (-2, -4)):
         window_kernel[(1,)](x, out, 6, 12, row, col, BLOCK_M=4, BLOCK_N=8, PADDING="zero")
         show(out)
         print()
 
-    print("3. A store over the border, at [4, 8]: what lies outside is dropped.")
+    print("3. A store across the border, at [4, 8]: elements outside are dropped.")
     stamp_kernel[(1,)](TensorDescriptor.from_tensor(x, [4, 8]), 4, 8, BLOCK_M=4, BLOCK_N=8)
     show(x)
 
-    print("\n4. What Triton's class takes, and the bytes from element to element:")
+    print("\n4. Tensors that Triton's class accepts, and their strides in bytes:")
     wide = torch.zeros(32, 64, dtype=torch.float16, device=DEVICE)
     try_to_describe("32 x 64 in float16", wide, [16, 16])
     try_to_describe("its columns 0 to 49", wide[:, :50], [16, 16])
@@ -134,8 +132,8 @@ def main() -> None:
     try_to_describe("32 x 50 in float16", torch.zeros(32, 50, dtype=torch.float16,
                                                       device=DEVICE), [16, 16])
     try_to_describe("its first row, 32 times", wide[:1].expand(32, 64), [16, 16])
-    print("   The class looks at a few things. It says which rule was broken, not which number")
-    print("   broke it; and what it takes in the last line, no rule of the hardware covers.")
+    print("   The class checks a few rules. Its error names the broken rule and not the number,")
+    print("   and it accepts the last line, which the hardware does not support.")
 
     print("\n5. How long does it take?")
     if HAS_GPU:

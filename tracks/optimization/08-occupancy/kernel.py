@@ -1,21 +1,20 @@
-"""How many programs an SM holds: right already, and planned as if it held a single one.
+"""Occupancy: correct plans that never use more than one program per SM.
 
-    occupancy(registers, shared memory, warps, device)  blocks that fit at once, and what runs out
+    occupancy(registers, shared memory, warps, device)  blocks per SM, and the limiting resource
     persistent_grid(device, occupancy, tiles)           programs of a grid of one wave
     axpy(x, y, alpha)[i] = alpha * x[i] + y[i]
 
 Shapes:  x and y are contiguous vectors of float16, bfloat16 or float32; the result is a new one.
-Given:   the limits of five GPUs; planners that never promise too much, and never more than one
-         block for each SM; a kernel with a program for every 256 elements. The checks
-         of arguments are fine, and so is the table.
+Given:   the limits of five GPUs; planners that never claim too much, and never more than one block
+         per SM; a kernel with a program per 256 elements. The argument checks and the table are
+         complete.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
-         `DECIDE`, each with a question. Write these parts anew as you like.
-           occupancy  DECIDE 1 to 3    persistent_grid  DECIDE 4    axpy  DECIDE 5
-Judged:  plans   the blocks that fit, no more and no fewer, and what runs out first, for 46 kernels
-                 on five GPUs
-         values  products and sums in float32, rounded once; this holds from the start
+         `DECIDE`, each with a question. Rewrite these parts as you like.
+           occupancy  DECIDE 1 to 3    persistent_grid  DECIDE 4    axpy  DECIDE 5 and 6
+Judged:  plans   the exact number of blocks and the limiting resource, for 46 kernels on five GPUs
+         values  products and sums in float32, rounded once, as in the given code
          cost    3 * n * itemsize bytes in one launch of at most one wave of programs
-         numbers in `PREDICT` within 15 %, counts exactly; a wrong one is explained and fails
+         numbers in `PREDICT` within 15 %, counts exactly; a wrong number is explained and fails
                  nothing
 
 `python kernel.py` runs four public cases, `tritonlab grade track2/occupancy` runs all of them.
@@ -30,38 +29,37 @@ import triton
 import triton.language as tl
 
 WARP = 32  # threads
-REGISTERS_AT_ONCE = 256  # a warp gets a multiple of these
-QUARTERS = 4  # of an SM, each with a fourth of its registers and warps
-SHARED_AT_ONCE = 128  # bytes; a block gets a multiple of these
-SYSTEM_SHARED = 1024  # bytes that the system takes for each block, from capability 8.0 on
-MOST_REGISTERS = 255  # of a thread: an instruction has no room for a larger number
-MOST_WARPS = 32  # of a block: 1,024 threads
+REGISTERS_AT_ONCE = 256  # allocation unit of a warp
+QUARTERS = 4  # of an SM, each with a quarter of its registers and warps
+SHARED_AT_ONCE = 128  # bytes; allocation unit of a block
+SYSTEM_SHARED = 1024  # bytes reserved by the system per block, from capability 8.0 on
+MOST_REGISTERS = 255  # per thread: instructions encode a register in 8 bits
+MOST_WARPS = 32  # per block: 1,024 threads
 
 SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
-BLOCK_SIZE = 256  # elements of a tile
+BLOCK_SIZE = 256  # elements per tile
 AXPY_WARPS = 4
 
-# Write a number in place of each None, before you measure. The GPU is an H100; its limits stand
-# below.
+# Replace each None by a number before you measure. The GPU is an H100; its limits are below.
 PREDICT = {
-    # How many threads has a program of 4 warps, with BLOCK_SIZE = 1024?
+    # How many threads does a program of 4 warps with BLOCK_SIZE = 1024 have?
     "threads": None,
-    # How many warps with 33 registers a thread have room in the registers of an SM?
+    # How many warps with 33 registers per thread fit in the registers of an SM?
     "warps_33": None,
-    # How many blocks with 98,304 bytes of shared memory fit an SM, and with 116,000?
+    # How many blocks with 98,304 bytes of shared memory fit on an SM, and with 116,000?
     "blocks_98304": None,
     "blocks_116000": None,
-    # A product in tiles of 128 x 128 x 32 takes 167 registers a thread, 49,152 bytes and 4 warps.
-    # What share of its warps does an SM hold, from 0 to 1?
+    # A product with tiles of 128 x 128 x 32 uses 167 registers per thread, 49,152 bytes and 4
+    # warps. What is its occupancy, the share of the warps of an SM (0 to 1)?
     "share_167": None,
-    # And how many programs has a persistent grid of it, for 10,000 tiles?
+    # And how many programs does its persistent grid have for 10,000 tiles?
     "persistent": None,
 }
 
 
 @dataclass(frozen=True)
 class DeviceLimits:
-    """What a GPU has: registers are numbers of 32 bits, shared memory is in bytes."""
+    """Limits of a GPU: registers are 32 bits wide, shared memory is in bytes."""
 
     name: str
     num_sms: int
@@ -74,9 +72,9 @@ class DeviceLimits:
 
 @dataclass(frozen=True)
 class Occupancy:
-    """How many blocks and warps an SM holds, ``fraction`` of the warps that it could.
+    """Blocks and warps that an SM holds; ``fraction`` is their share of its maximum of warps.
 
-    ``limiter`` is what runs out first: registers, shared, warps or blocks, or unlaunchable.
+    ``limiter`` is the limiting resource: registers, shared, warps or blocks, or unlaunchable.
     """
 
     blocks_per_sm: int
@@ -96,10 +94,10 @@ NONE_FITS = Occupancy(0, 0, 0.0, "unlaunchable")
 
 
 def device_limits(name: str | None = None) -> DeviceLimits:
-    """The limits of a GPU by its name; without one, of the GPU at hand, or else of an H100.
+    """Returns the limits of a GPU by name; by default those of this GPU, or of an H100.
 
     Raises:
-        ValueError: no GPU of that name is known.
+        ValueError: the table has no GPU of that name.
     """
     if name is None:
         name = name_at_hand() if torch.cuda.is_available() else "h100"
@@ -109,19 +107,19 @@ def device_limits(name: str | None = None) -> DeviceLimits:
 
 
 def name_at_hand() -> str:
-    """The name in ``KNOWN`` of the GPU at hand, ``h100`` for one that is not there."""
+    """Returns the name of this GPU in ``KNOWN``, or ``h100`` if it is not in the table."""
     found = torch.cuda.get_device_properties().name.lower().replace(" ", "")
     return next((name for name in KNOWN if name in found), "h100")
 
 
 def occupancy(regs_per_thread: int, smem_bytes: int, num_warps: int,
               dev: DeviceLimits) -> Occupancy:
-    """How many blocks of a kernel one SM holds at the same time.
+    """Returns how many blocks of a kernel one SM holds at the same time.
 
     Args:
-        regs_per_thread: registers of a thread, at least 1; more than 255 cannot be launched.
-        smem_bytes: shared memory of a block, at least 0.
-        num_warps: of a block, a power of two from 1 to 32.
+        regs_per_thread: registers per thread, at least 1; more than 255 cannot be launched.
+        smem_bytes: shared memory per block, at least 0.
+        num_warps: warps per block, a power of two from 1 to 32.
 
     Raises:
         ValueError: an argument is out of range.
@@ -136,18 +134,19 @@ def occupancy(regs_per_thread: int, smem_bytes: int, num_warps: int,
     if regs_per_thread > MOST_REGISTERS or smem_bytes > dev.smem_per_block:
         return NONE_FITS
 
-    # DECIDE 1: how many warps have room in the registers, if each gets a multiple of
-    #           REGISTERS_AT_ONCE and lies in one of QUARTERS? And how many blocks is that?
-    # DECIDE 2: how many blocks have room in the shared memory, if the system takes some for each?
-    # DECIDE 3: what else runs out, and which of the four decides? What if two are equal?
+    # DECIDE 1: how many warps fit in the registers if each gets a multiple of REGISTERS_AT_ONCE
+    #           within one of the QUARTERS? How many blocks is that?
+    # DECIDE 2: how many blocks fit in the shared memory, with the bytes reserved for each?
+    # DECIDE 3: which two further limits are there, and which of the four decides? What if two are
+    #           equal?
     a_warp = round_up(regs_per_thread * WARP, REGISTERS_AT_ONCE)
-    if dev.regs_per_sm // a_warp < num_warps:  # not even one
+    if dev.regs_per_sm // a_warp < num_warps:  # not even one block
         return NONE_FITS
     return Occupancy(1, num_warps, num_warps / dev.max_warps_per_sm, "blocks")
 
 
 def persistent_grid(dev: DeviceLimits, occ: Occupancy, tiles: int) -> int:
-    """The programs of a persistent grid: as many as fit at once, and none without a tile.
+    """Returns the programs of a persistent grid: as many as fit at once, each with a tile.
 
     Raises:
         ValueError: ``tiles`` is negative, or there are tiles and no program fits.
@@ -155,26 +154,26 @@ def persistent_grid(dev: DeviceLimits, occ: Occupancy, tiles: int) -> int:
     if tiles < 0:
         raise ValueError(f"tiles: expected at least 0, got {tiles}")
     if tiles and occ.blocks_per_sm == 0:
-        raise ValueError(f"occ: no program fits a multiprocessor, and there are {tiles} tiles")
-    # DECIDE 4: one program for each SM is on the safe side. How many fit at once?
+        raise ValueError(f"occ: no program fits on an SM, and there are {tiles} tiles")
+    # DECIDE 4: one program per SM is a safe choice. How many fit at once?
     return min(tiles, dev.num_sms)
 
 
 def round_up(value: int, step: int) -> int:
-    """The smallest multiple of ``step`` that is not below ``value``."""
+    """Returns the smallest multiple of ``step`` that is at least ``value``."""
     return -(-value // step) * step
 
 
 @triton.jit
 def axpy_kernel(
-    x_ptr, y_ptr, out_ptr,     # [n] without gaps, all three
+    x_ptr, y_ptr, out_ptr,     # [n], all contiguous
     alpha,
     n,
-    BLOCK_SIZE: tl.constexpr,  # elements of a tile
+    BLOCK_SIZE: tl.constexpr,  # elements per tile
 ):
     """out[i] = alpha * x[i] + y[i]. One program owns one tile."""
-    # DECIDE 5: with fewer programs than tiles, each owns several. Which, so that programs that run
-    #           together read adjacent tiles?
+    # DECIDE 5: with fewer programs than tiles, each program owns several. Which ones, so that
+    #           programs that run at the same time access adjacent tiles?
     tile = tl.program_id(axis=0).to(tl.int64)  # n may pass 2**31
     offs = tile * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n
@@ -186,29 +185,29 @@ def axpy_kernel(
 
 
 def axpy(x: torch.Tensor, y: torch.Tensor, alpha: float) -> torch.Tensor:
-    """alpha * x + y for two contiguous vectors, as a new one.
+    """Returns alpha * x + y for two contiguous vectors, as a new one.
 
     Raises:
-        TypeError: x or y is no tensor of a supported dtype, or the dtypes differ.
-        ValueError: x or y is no contiguous vector, or the lengths differ.
+        TypeError: x or y is not a tensor of a supported dtype, or the dtypes differ.
+        ValueError: x or y is not a contiguous vector, or the lengths differ.
     """
     check_vectors(x, y)
     out = torch.empty_like(x)
     if x.numel() == 0:
         return out
-    # DECIDE 5: for 2**27 elements these are half a million programs. How many run at once, what do
-    #           the others wait for, and how large should a tile be so that a thread moves 16 bytes?
+    # DECIDE 6: for 2**27 elements this grid has half a million programs. How many run at once, and
+    #           how large must a tile be for a thread to move 16 bytes?
     grid = (triton.cdiv(x.numel(), BLOCK_SIZE),)
     axpy_kernel[grid](x, y, out, alpha, x.numel(), BLOCK_SIZE=BLOCK_SIZE, num_warps=AXPY_WARPS)
     return out
 
 
 def check_vectors(x: torch.Tensor, y: torch.Tensor) -> None:
-    """Refuse what the contract does not cover, before anything is allocated or launched.
+    """Refuses arguments outside the contract, before anything is allocated or launched.
 
     Raises:
-        TypeError: x or y is no tensor of a supported dtype, or the dtypes differ.
-        ValueError: x or y is no contiguous vector, or the lengths differ.
+        TypeError: x or y is not a tensor of a supported dtype, or the dtypes differ.
+        ValueError: x or y is not a contiguous vector, or the lengths differ.
     """
     for name, tensor in (("x", x), ("y", y)):
         if not isinstance(tensor, torch.Tensor):

@@ -1,4 +1,4 @@
-"""Worked example: what fits one GPU, counted by hand, and a kernel in grids of any size."""
+"""Worked example: occupancy computed by hand, and a kernel in grids of any size."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TILE = 1024
 
 @triton.jit
 def scale_kernel(x_ptr, out_ptr, n, TILE: tl.constexpr):
-    """out[i] = 3 * x[i]. A program takes whole tiles in turn with all others."""
-    # The program's first tile is the one of its own number. Its next one lies as many tiles further
-    # as there are programs: what is in between belongs to the others, at the same time. So
-    # adjacent programs read adjacent tiles in every turn.
+    """out[i] = 3 * x[i]. One program owns every num_programs-th tile."""
+    # A program starts at the tile of its own id and advances by the number of programs. The tiles
+    # in between belong to the other programs, which run at the same time, so adjacent programs
+    # always access adjacent tiles.
     number = tl.program_id(axis=0)
     programs = tl.num_programs(axis=0)
     turn = number
@@ -34,24 +34,24 @@ def scale_kernel(x_ptr, out_ptr, n, TILE: tl.constexpr):
 
 
 def scale(x: torch.Tensor, programs: int) -> torch.Tensor:
-    """3 * x for a contiguous vector of float32, by so many programs."""
+    """Returns 3 * x for a contiguous float32 vector, by ``programs`` programs."""
     out = torch.empty_like(x)
     scale_kernel[(programs,)](x, out, x.numel(), TILE=TILE, num_warps=4)
     return out
 
 
 def count_by_hand() -> None:
-    """Print the four quotients of a layer norm of 42 registers and 8 warps on an RTX 4090."""
-    print("   A layer norm takes 42 registers a thread, 2,100 bytes of shared memory and 8 warps.")
+    """Prints the four limits of a layer norm with 42 registers and 8 warps on an RTX 4090."""
+    print("   A layer norm uses 42 registers per thread, 2,100 bytes of shared memory and 8 warps.")
     print("   An RTX 4090 has 65,536 registers, 102,400 bytes, 48 warps and 24 blocks.\n")
     asked = 42 * 32
     given = -(-asked // 256) * 256
-    print(f"   registers  a warp asks for {asked:,} and gets {given:,}; "
+    print(f"   registers  a warp needs {asked:,} and gets {given:,}; "
           f"{65_536 // given} warps have room, ")
     print(f"              {65_536 // 4 // given} in each quarter: "
           f"{65_536 // 4 // given * 4 // 8} blocks")
     taken = -(-(2_100 + 1_024) // 128) * 128
-    print(f"   shared     a block takes {taken:,} bytes with those of the system: "
+    print(f"   shared     a block takes {taken:,} bytes with the reserved ones: "
           f"{102_400 // taken} blocks")
     print(f"   warps      48 // 8: {48 // 8} blocks")
     print("   blocks     24 at most")
@@ -59,8 +59,8 @@ def count_by_hand() -> None:
 
 
 def show_waves(at_once: int) -> None:
-    """Print how a grid of one program for each tile runs in waves."""
-    print(f"   A GPU holds {at_once} programs at once. One program for each tile:")
+    """Prints the waves of a grid with one program per tile."""
+    print(f"   A GPU holds {at_once} programs at once. With one program per tile:")
     print("   tiles    waves   places of the last wave that stay empty")
     for tiles in (100, 396, 397, 792, 1_000, 10_000):
         waves = -(-tiles // at_once)
@@ -70,7 +70,7 @@ def show_waves(at_once: int) -> None:
 
 
 def show_bytes_under_way() -> None:
-    """Print how much of a copy is in flight at each occupancy."""
+    """Prints how many bytes of a copy are in flight at each occupancy."""
     print("   An SM of an H200 needs 11 to 15 KB of loads in flight. A block of 4")
     print("   warps whose threads load 8 floats has 4 KB:")
     print("   blocks   warps of 64   in flight   enough")
@@ -81,7 +81,7 @@ def show_bytes_under_way() -> None:
 
 
 def check(n: int) -> None:
-    """Print whether grids of any size give the same result."""
+    """Prints whether grids of any size give the same result."""
     x = torch.randn(n, device=DEVICE)
     for programs in (1, 3, 10, 100):
         same = "equal" if torch.equal(scale(x, programs), 3 * x) else "NOT equal"
@@ -89,7 +89,7 @@ def check(n: int) -> None:
 
 
 def measure(n: int) -> None:
-    """Print the bandwidth at each number of programs for an SM."""
+    """Prints the bandwidth for several numbers of programs per SM."""
     x = torch.randn(n, device=DEVICE)
     sms = torch.cuda.get_device_properties(x.device).multi_processor_count
     print(f"   {n:,d} floats on {torch.cuda.get_device_name()}, {sms} SMs")
@@ -113,8 +113,8 @@ def main() -> None:
     if HAS_GPU:
         measure(1 << 27)
     else:
-        print("   No time is measured here. `tritonlab inspect` tells registers, shared memory and")
-        print("   occupancy of each of your kernels for a GPU that you name, and what limits it.")
+        print("   No time is measured here. `tritonlab inspect` prints registers, shared memory,")
+        print("   occupancy and the limiting resource of your kernels for a GPU that you name.")
 
 
 if __name__ == "__main__":

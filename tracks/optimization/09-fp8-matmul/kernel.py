@@ -1,22 +1,23 @@
-"""Numbers of 8 bits: right already, multiplied as float32 and moved more often than needed.
+"""A correct FP8 product that multiplies in float32 and moves more bytes than necessary.
 
     q[i, k], scale    = x[i, k] / scale rounded to float8,   scale = max |x| / 448
     out[m, n]         = scale_a * scale_b * sum_k a_q[m, k] * b_q_t[n, k]
-    format_report     : how long a product takes in five formats, and how far off it is
+    format_report     : time and error of a product in five formats
 
 Shapes:  x (M, K) in float16, bfloat16 or float32; q (M, K) in float8 e4m3, scale () or (M, 1) in
-         float32; a_q (M, K) and b_q_t (N, K), both with K running through memory; out (M, N).
-Given:   kernels that compute the right numbers, checks of arguments, and at the end of the file
-         what a GPU is asked: `capability`, `the_gpu` and `time_ms`. Keep these three.
+         float32; a_q (M, K) and b_q_t (N, K), both with K contiguous; out (M, N).
+Given:   correct kernels, argument checks, and at the end of the file the functions that query and
+         time a GPU: `capability`, `the_gpu` and `time_ms`. Keep these three.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
-         `DECIDE`, each with a question. Write these parts anew as you like.
-           quantizing     DECIDE 1 and 2       the product  DECIDE 3, 4 and 5
+         `DECIDE`, each with a question. Rewrite these parts as you like.
+           quantizing     DECIDE 1 and 2       the product  DECIDE 3 to 5
            formats        DECIDE 6
-Judged:  values  both formulas; arguments and GPUs that do not fit are refused; this holds from the
-                 start
-         cost    bytes and launches of quantizing; compiled for an H100 and an RTX 4090, the product
-                 of float8 runs on tensor cores as float8; with a GPU, its speed
-         numbers in `PREDICT` exactly, bytes within 15 %; a wrong one is explained and fails nothing
+Judged:  values  both formulas, and refusals of arguments and GPUs outside the contract, as in the
+                 given code
+         cost    bytes and launches of quantizing; compiled for an H100 and an RTX 4090, tensor
+                 cores multiply float8; with a GPU, the speed of the product
+         numbers in `PREDICT` exactly, bytes within 15 %; a wrong number is explained and fails
+                 nothing
 
 `python kernel.py` runs the public cases, `tritonlab grade track2/fp8-matmul` all of them.
 """
@@ -33,24 +34,24 @@ import triton
 import triton.language as tl
 
 LARGEST = 448.0  # of float8 e4m3: 1.75 * 2**8
-QUANTISED = (torch.float16, torch.bfloat16, torch.float32)
+QUANTIZED = (torch.float16, torch.bfloat16, torch.float32)
 RESULTS = (torch.float16, torch.bfloat16, torch.float32)
-LEAST_CAPABILITY = (8, 9)  # of GPUs whose tensor cores multiply float8
+LEAST_CAPABILITY = (8, 9)  # of GPUs with float8 tensor cores
 
-# Write a number in place of each None, before you measure.
+# Replace each None by a number before you measure.
 PREDICT = {
-    # The largest number of a tensor is 896. What is its scale?
+    # The largest magnitude of a tensor is 896. What is its scale?
     "scale": None,
-    # How far apart are two adjacent numbers of e4m3 near 400?
+    # How far apart are adjacent e4m3 numbers near 400?
     "step_near_400": None,
-    # How many bytes do both operands of a product of 8192 x 8192 x 8192 have in float8?
+    # How many bytes do both operands of an 8,192 x 8,192 x 8,192 product have in float8?
     "operand_bytes": None,
-    # By how many scales does an element of the result have to be multiplied, in all?
+    # By how many scales must an element of the result be multiplied in total?
     "multiplications_by_scales": None,
-    # A sum is kept with 14 bits, and what does not fit is cut off. Ones are added to it, one after
-    # the other. Which number does it never get beyond?
+    # A sum has 14 significant bits, and further bits are truncated. Ones are added to it, one at a
+    # time. Which number does it never exceed?
     "where_a_sum_stops": None,
-    # How many numbers of a tile of 128 x 256 sums does each thread of 8 warps hold? (It has 255
+    # How many accumulators of a 128 x 256 tile does each thread of 8 warps hold? (A thread has 255
     # registers. How many such sets fit?)
     "accumulators": None,
 }
@@ -63,27 +64,27 @@ PREDICT = {
 @triton.jit
 def row_amax_kernel(
     x_ptr, amax_ptr,       # [n_rows, n_cols], and [n_rows]
-    stride_xm, stride_xk,  # elements from one row to the next, and from one column
+    stride_xm, stride_xk,  # in elements: from row to row, from column to column
     n_cols,
     BLOCK: tl.constexpr,
 ):
     """amax = max |x| of each row. One program owns one row."""
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
     largest = tl.zeros((BLOCK,), dtype=tl.float32)
-    # DECIDE 1: one program walks through a whole row, and a matrix of few rows has few programs.
-    #           Who else could look at a part of a row? A maximum may be taken in any order: which
-    #           operation on memory lets several programs add to one, with one launch for all rows?
+    # DECIDE 1: one program reads a whole row, so a matrix of few rows has few programs. How can
+    #           several programs share a row? A maximum can be taken in any order: which memory
+    #           operation combines their results, with one launch for all rows?
     for start in range(0, n_cols, BLOCK):
         cols = start + tl.arange(0, BLOCK).to(tl.int64)
         x = tl.load(x_ptr + row * stride_xm + cols * stride_xk, mask=cols < n_cols, other=0.0)
         size = tl.abs(x.to(tl.float32))
-        largest = tl.maximum(largest, tl.where(size == size, size, 0.0))  # NaN is no size
+        largest = tl.maximum(largest, tl.where(size == size, size, 0.0))  # NaN is ignored
     tl.store(amax_ptr + row, tl.max(largest, axis=0))
 
 
 @triton.jit
 def amax_of_rows_kernel(row_amax_ptr, amax_ptr, n_rows, BLOCK: tl.constexpr):
-    """The largest of the rows' maxima. One program does it all."""
+    """amax = the largest of the row maxima. One program."""
     largest = tl.zeros((BLOCK,), dtype=tl.float32)
     for start in range(0, n_rows, BLOCK):
         rows = start + tl.arange(0, BLOCK)
@@ -93,7 +94,7 @@ def amax_of_rows_kernel(row_amax_ptr, amax_ptr, n_rows, BLOCK: tl.constexpr):
 
 @triton.jit
 def divide_kernel(
-    x_ptr, amax_ptr, scaled_ptr, scale_ptr,  # scaled is float32 without gaps
+    x_ptr, amax_ptr, scaled_ptr, scale_ptr,  # scaled is contiguous float32
     stride_xm, stride_xk,
     n_cols,
     LARGEST: tl.constexpr,
@@ -104,13 +105,13 @@ def divide_kernel(
     row = tl.program_id(axis=0).to(tl.int64)
     own = row if PER_ROW else 0
     scale = tl.load(amax_ptr + own) / LARGEST
-    scale = tl.where(scale > 0.0, scale, 1.0)  # of zeros, and of what is too small to divide by
+    scale = tl.where(scale > 0.0, scale, 1.0)  # for amax of 0, or too small
     for start in range(0, n_cols, BLOCK):
         cols = start + tl.arange(0, BLOCK).to(tl.int64)
         mask = cols < n_cols
         x = tl.load(x_ptr + row * stride_xm + cols * stride_xk, mask=mask, other=0.0)
-        # DECIDE 2: the quotient goes to memory in 4 bytes, and another kernel reads it to make 1
-        #           byte of it. In which type is it while it is still in a register?
+        # DECIDE 2: the quotient goes to memory in 4 bytes, and another kernel loads it to make 1
+        #           byte of it. In which dtype can a register hold it?
         tl.store(scaled_ptr + row * n_cols + cols, x.to(tl.float32) / scale, mask=mask)
     if PER_ROW or row == 0:
         tl.store(scale_ptr + own, scale)
@@ -121,28 +122,27 @@ def round_kernel(scaled_ptr, q_ptr, n, BLOCK: tl.constexpr):
     """q = scaled in float8. One program owns BLOCK elements."""
     offs = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
-    # What is beyond LARGEST by a rounding becomes LARGEST; NaN stays NaN.
+    # Values that rounding takes beyond LARGEST become LARGEST; NaN stays NaN.
     q = tl.load(scaled_ptr + offs, mask=mask, other=0.0).to(q_ptr.dtype.element_ty)
     tl.store(q_ptr + offs, q, mask=mask)
 
 
 def quantize_fp8(x: torch.Tensor, *, per_row: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
-    """x as float8 e4m3 and the scale to multiply it by: x is about q * scale.
+    """Returns x as float8 e4m3 and its scale: x is approximately q * scale.
 
     Args:
         x: a matrix (M, K) of float16, bfloat16 or float32 with any strides.
-        per_row: one scale for each row, or else one for all.
+        per_row: one scale per row instead of one for all.
 
     Returns:
-        q (M, K) without gaps, and the scale in float32 of shape (M, 1), or () for all rows.
-        A scale is max |x| / 448, and 1 where all numbers are zero. NaN stays NaN, and counts for
-        no maximum.
+        Contiguous q (M, K), and the scale in float32 with shape (M, 1), or () for all rows. A scale
+        is max |x| / 448, or 1 if all values are zero. NaN stays NaN, and is ignored in the maximum.
 
     Raises:
-        TypeError: x is no tensor of these dtypes.
+        TypeError: x is not a tensor of these dtypes.
         ValueError: x does not have two dimensions.
     """
-    check_matrix("x", x, QUANTISED)
+    check_matrix("x", x, QUANTIZED)
     n_rows, n_cols = x.shape
     q = torch.empty((n_rows, n_cols), dtype=torch.float8_e4m3fn, device=x.device)
     shape = (n_rows, 1) if per_row else ()
@@ -170,10 +170,10 @@ def quantize_fp8(x: torch.Tensor, *, per_row: bool = False) -> tuple[torch.Tenso
 
 @triton.jit
 def matmul_fp8_kernel(
-    a_ptr, b_ptr, c_ptr,          # [M, K], [N, K], both float8, and [M, N] without gaps
-    scale_a_ptr, scale_b_ptr,     # of each row of a and of b, or of all
-    stride_am, stride_bn,         # elements from one row to the next; within rows are no gaps
-    stride_sm, stride_sn,         # from one scale to the next, 0 where there is only one
+    a_ptr, b_ptr, c_ptr,          # [M, K], [N, K], both float8, and contiguous [M, N]
+    scale_a_ptr, scale_b_ptr,     # per row of a and of b, or one for all
+    stride_am, stride_bn,         # in elements, from row to row; rows are contiguous
+    stride_sm, stride_sn,         # from scale to scale, 0 for a single one
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
 ):
@@ -194,13 +194,13 @@ def matmul_fp8_kernel(
         in_k = offs_k < K - step * BLOCK_K
         a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
         b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
-        # DECIDE 3: every element is multiplied by its scale in every step. A scale has no k: where
-        #           else may it stand in the sum, and how often is it needed there?
+        # DECIDE 3: every element is multiplied by its scale in every step. A scale does not depend
+        #           on k: where else in the sum can it be, and how often is it needed there?
         a_wide = a.to(tl.float32) * scale_a[:, None]
         b_wide = b.to(tl.float32) * scale_b[None, :]
-        # DECIDE 4: tensor cores never see these 8 bits. Which two types may the operands of a dot
-        #           have, so that they do? How many numbers may they add up before the sum goes on
-        #           in float32: what do `max_num_imprecise_acc` of None, 0 and BLOCK_K say?
+        # DECIDE 4: tensor cores never see these 8 bits. Which dtypes may the operands of `tl.dot`
+        #           have for that? How many products may tensor cores sum before the sum continues
+        #           in float32: what do `max_num_imprecise_acc` of None, 0 and BLOCK_K mean?
         acc = tl.dot(a_wide, b_wide, acc, input_precision="ieee")
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
@@ -213,17 +213,17 @@ def matmul_fp8(
     a_q: torch.Tensor, b_q_t: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor,
     out_dtype: torch.dtype = torch.float16,
 ) -> torch.Tensor:
-    """(a_q * scale_a) @ (b_q_t * scale_b).T as a new contiguous tensor (M, N) of ``out_dtype``.
+    """Returns (a_q * scale_a) @ (b_q_t * scale_b).T, contiguous (M, N) of ``out_dtype``.
 
     Args:
-        a_q, b_q_t: matrices (M, K) and (N, K) of float8 e4m3, rows without gaps.
-        scale_a, scale_b: float32, () or (M, 1) and () or (N, 1), as ``quantize_fp8`` makes them.
+        a_q, b_q_t: matrices (M, K) and (N, K) of float8 e4m3 with contiguous rows.
+        scale_a, scale_b: float32, () or (M, 1) and () or (N, 1), as ``quantize_fp8`` returns them.
         out_dtype: float16, bfloat16 or float32.
 
     Raises:
-        TypeError: an argument is no tensor or of another dtype.
-        ValueError: the shapes do not fit, the devices differ, or rows have gaps.
-        RuntimeError: the GPU here cannot multiply float8.
+        TypeError: an argument is not a tensor, or has another dtype.
+        ValueError: the shapes do not match, the devices differ, or rows are not contiguous.
+        RuntimeError: this GPU cannot multiply float8.
     """
     check_product(a_q, b_q_t, scale_a, scale_b, out_dtype)
     check_gpu()
@@ -231,9 +231,9 @@ def matmul_fp8(
     c = torch.empty((M, N), dtype=out_dtype, device=a_q.device)
     if c.numel() == 0:
         return c
-    # DECIDE 5: a step of 32 numbers is 32 bytes of a row, and a tile of 32 x 32 reads each operand
-    #           M / 32 or N / 32 times. Which sides suit numbers of one byte, with how many warps and
-    #           stages, and in which order do programs take tiles?
+    # DECIDE 5: a step of 32 elements is 32 bytes of a row, and 32 x 32 tiles load each operand M /
+    #           32 or N / 32 times. Which tile suits one-byte elements, with how many warps and
+    #           stages, and in which order are the tiles computed?
     block_m, block_n, block_k = 32, 32, 32
     grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
     matmul_fp8_kernel[grid](
@@ -245,12 +245,12 @@ def matmul_fp8(
 
 
 # ---------------------------------------------------------------------------------------------
-# Formats beside each other
+# Formats compared
 
 
 @dataclass(frozen=True)
 class FormatRow:
-    """One format: its product's time, its rate, and its error as a share of the exact result."""
+    """One format: time and rate of its product, and its relative error."""
 
     name: str  # fp32, tf32, fp16, bf16 or fp8
     ms: float
@@ -259,15 +259,15 @@ class FormatRow:
 
 
 def format_report(m: int, n: int, k: int) -> list[FormatRow]:
-    """The product of the same random matrices (m, k) and (k, n) in five formats, on this GPU.
+    """Compares products of the same random (m, k) and (k, n) in five formats on this GPU.
 
-    Timed is the product alone: operands have their format before. The error is the norm of the
-    difference from the product of the unrounded matrices over the norm of that, so it holds what
-    was lost by rounding the operands too. A GPU that cannot multiply float8 has four rows.
+    The time is that of the product alone: operands are converted before. The error is the norm of
+    the difference from the product of the unrounded matrices over the norm of that product, so it
+    includes the rounding of the operands. A GPU that cannot multiply float8 has four rows.
 
     Raises:
         ValueError: a size is below 1.
-        RuntimeError: there is no GPU: nothing else tells how long a product takes.
+        RuntimeError: there is no GPU to measure.
     """
     for name, size in (("m", m), ("n", n), ("k", k)):
         if size < 1:
@@ -298,8 +298,8 @@ def in_16_bits(a: torch.Tensor, b_t: torch.Tensor) -> Callable[[], torch.Tensor]
 
 def in_8_bits(a: torch.Tensor, b_t: torch.Tensor) -> Callable[[], torch.Tensor]:
     def work() -> torch.Tensor:
-        # DECIDE 6: operands of 16 bits were converted before the clock started. What does the clock
-        #           see of these ones, and is that the time of a product?
+        # DECIDE 6: operands of 16 bits are converted before the clock starts. Which work is timed
+        #           for these operands, and is that the time of a product?
         a_q, scale_a = quantize_fp8(a, per_row=True)
         b_q_t, scale_b = quantize_fp8(b_t, per_row=True)
         return matmul_fp8(a_q, b_q_t, scale_a, scale_b)
@@ -309,7 +309,7 @@ def in_8_bits(a: torch.Tensor, b_t: torch.Tensor) -> Callable[[], torch.Tensor]:
 
 @contextmanager
 def tf32_allowed(allowed: bool) -> Iterator[None]:
-    """Whether torch may round float32 operands to TF32, inside."""
+    """Sets whether torch may round float32 operands to TF32, inside the context."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = allowed
     try:
@@ -319,23 +319,23 @@ def tf32_allowed(allowed: bool) -> Iterator[None]:
 
 
 def capability() -> tuple[int, int] | None:
-    """Compute capability of the GPU here, such as (9, 0); None where there is none."""
+    """Returns the compute capability of this GPU, such as (9, 0); None without a GPU."""
     return torch.cuda.get_device_capability() if torch.cuda.is_available() else None
 
 
 def the_gpu() -> torch.device:
-    """The GPU here.
+    """Returns this GPU.
 
     Raises:
         RuntimeError: there is none.
     """
     if not torch.cuda.is_available():
-        raise RuntimeError("format_report measures a GPU, and no GPU was found here.")
+        raise RuntimeError("format_report measures a GPU, and no GPU was found.")
     return torch.device("cuda")
 
 
 def time_ms(work: Callable[[], torch.Tensor], repeats: int = 20) -> float:
-    """Milliseconds that a work takes on this GPU: the median of ``repeats`` runs after a first."""
+    """Returns the median time of ``repeats`` runs in ms, after a warm-up run."""
     work()
     taken = []
     for _ in range(repeats):
@@ -349,27 +349,27 @@ def time_ms(work: Callable[[], torch.Tensor], repeats: int = 20) -> float:
 
 
 # ---------------------------------------------------------------------------------------------
-# What is refused
+# Argument checks
 
 
 def check_gpu() -> None:
-    """Refuse a GPU without tensor cores for float8, before its compiler does in other words."""
+    """Refuses a GPU without float8 tensor cores, with a clearer error than the compiler's."""
     found = capability()
     if found is not None and found < LEAST_CAPABILITY:
         least, own = (".".join(map(str, version)) for version in (LEAST_CAPABILITY, found))
         raise RuntimeError(f"float8 products need a GPU of compute capability {least} or higher, "
-                           f"and this one has {own}.")
+                           f"and this GPU has {own}.")
 
 
 def check_product(
     a_q: torch.Tensor, b_q_t: torch.Tensor, scale_a: torch.Tensor, scale_b: torch.Tensor,
     out_dtype: torch.dtype,
 ) -> None:
-    """Refuse what the contract of ``matmul_fp8`` does not cover."""
+    """Refuses arguments outside the contract of ``matmul_fp8``."""
     for name, tensor in (("a_q", a_q), ("b_q_t", b_q_t)):
         check_matrix(name, tensor, (torch.float8_e4m3fn,))
         if tensor.shape[1] > 1 and tensor.stride(1) != 1:
-            raise ValueError(f"{name}: expected rows without gaps, so that K runs through memory, "
+            raise ValueError(f"{name}: expected contiguous rows, so that K is contiguous, "
                              f"got strides {tensor.stride()} for shape {tuple(tensor.shape)}")
     if b_q_t.shape[1] != a_q.shape[1]:
         raise ValueError(f"b_q_t: expected {a_q.shape[1]} columns like a_q, got shape "
@@ -387,7 +387,7 @@ def check_product(
 
 
 def check_matrix(name: str, tensor: torch.Tensor, dtypes: tuple[torch.dtype, ...]) -> None:
-    """Refuse what is no matrix of one of these dtypes."""
+    """Refuses arguments that are not a matrix of one of these dtypes."""
     check_tensor(name, tensor, dtypes)
     if tensor.dim() != 2:
         raise ValueError(f"{name}: expected 2 dimensions, got {tensor.dim()} in shape "
@@ -395,7 +395,7 @@ def check_matrix(name: str, tensor: torch.Tensor, dtypes: tuple[torch.dtype, ...
 
 
 def check_tensor(name: str, tensor: torch.Tensor, dtypes: tuple[torch.dtype, ...]) -> None:
-    """Refuse what is no tensor of one of these dtypes."""
+    """Refuses arguments that are not a tensor of one of these dtypes."""
     if not isinstance(tensor, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(tensor).__name__}")
     if tensor.dtype not in dtypes:

@@ -3,7 +3,7 @@
 A hint, never a measurement: on an H200, predictions of this kind were within 25 % for two thirds of
 sixty kernels and within a factor of two for nine tenths. Only ``time_lower_bound`` is proved.
 
-Not modelled: bank conflicts of shared memory, clusters, warp specialization, thread divergence,
+Not modeled: bank conflicts of shared memory, clusters, warp specialization, thread divergence,
 the effect of power on the clock, TLB misses, and the partition of L2 that holds a line.
 
 Constants without a source are fitted to measurements on an H200; those marked [estimated] are not
@@ -275,7 +275,7 @@ def _atomics(survey: Survey, target: Target) -> float:
         return 0.0
     rows = [row for row in survey.traffic if row.kind == "atomic"]
     lanes, sectors = sum(row.lanes for row in rows), sum(row.sectors for row in rows)
-    neighbours = _LANES_OF_LINE if lanes > _SAME * 8 * max(sectors, 1) else 1
-    on_one_line = min(survey.atomics, survey.hottest * neighbours)
+    neighbors = _LANES_OF_LINE if lanes > _SAME * 8 * max(sectors, 1) else 1
+    on_one_line = min(survey.atomics, survey.hottest * neighbors)
     all_of_them = survey.atomics / (_ATOMIC_LANES * target.l2_rate)
     return max(on_one_line / target.atomics_per_second, all_of_them)

@@ -1,4 +1,4 @@
-"""What is asked of the tools and the diagnoses; runs beside the learner's file."""
+"""Calls the tools and reads the diagnoses of the learner's file."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import torch
 
 
 def diagnosis(module, name):
-    """What the file says of one kernel; None where it says nothing."""
+    """Returns the file's diagnosis of one kernel, or None."""
     return module.DIAGNOSES.get(name)
 
 
 def compare(module, pair, rtol, atol, dtype=""):
-    """`compare` on the two halves of `pair`, the first of them as `dtype` if that is given."""
+    """Calls `compare` on the two halves of `pair`, the first converted to `dtype` if given."""
     actual, expected = pair[0].clone(), pair[1].clone()
     if dtype:
         actual = actual.to(getattr(torch, dtype))
     try:
         return module.compare(actual, expected, rtol=rtol, atol=atol)
-    except Exception as error:  # shapes and types are right here: it has to tell, not to raise
+    except Exception as error:  # shapes and dtypes are valid here, so it may not raise
         return {"raised": f"{type(error).__name__}: {error}"}
 
 
@@ -26,7 +26,7 @@ def compare_shapes(module, actual, expected):
 
 
 def compare_inputs(module, pair):
-    """Whether `compare` left both tensors as they were."""
+    """Whether `compare` left both tensors unchanged."""
     actual, expected = pair[0].clone(), pair[1].clone()
     module.compare(actual, expected, rtol=0.0, atol=0.0)
     kept = torch.stack([actual, expected])

@@ -51,7 +51,7 @@ NONFINITE_16 = [NAN, INF, -INF, 0.0, 2.0**-24]  # float16 has its least number t
 
 
 def vectors(*more: object, count: int = 1) -> list[Case]:
-    """Lengths round the learner's own block, a prime, three dtypes, special values."""
+    """Lengths around the learner's own block, a prime, three dtypes, special values."""
 
     def case(kind: Callable[..., Case], name: str, make: Callable[[], Input]) -> Case:
         return kind(name, *(make() for _ in range(count)), *more)
@@ -333,7 +333,7 @@ def operands(m: int, k: int, n: int, dtype: str = "float16") -> tuple[Input, Inp
 weighted_sum = Function(
     "weighted_sum", ("p", "v"),
     reference=lambda p, v: p.double() @ v.double(),
-    # The products may be made of three in TF32; a single one is told as such.
+    # Three TF32 products per product are accurate enough; a single one gets its own message.
     tolerance=Tolerance(product, arithmetic=TENSOR_CORES, products=(0, 1)),
     peer=lambda p, v: p @ v.float(),
     reversed_peer=lambda p, v: p.flip(1) @ v.flip(0).float(),
@@ -343,7 +343,7 @@ weighted_sum = Function(
     cost=lambda p, v: Cost(bytes=p.nbytes + v.nbytes + 4 * p.shape[0] * v.shape[1],
                            flops=2 * p.numel() * v.shape[1]),
     cases=[
-        # Weights this small leave the range where float16 and TF32 round alike.
+        # Weights this small are outside the range in which float16 and TF32 round alike.
         correctness("32 x 300 weights near 1e-5", rand(32, 300, mean=1e-5, std=3e-6),
                     rand(300, 32, dtype="float16")),
         correctness("16 x 70 times 70 x 40", *operands(16, 70, 40)),
@@ -383,7 +383,7 @@ CAUSES = (
 def seen_as(name: str, phase: str, cause: str, *faulty: str, evidence: str) -> Case:
     """One entry of DIAGNOSES; ``faulty`` are parts of the lines that may be named as faulty.
 
-    ``evidence`` says what speaks against another phase, without naming the right one.
+    ``evidence`` contradicts another phase without naming the right one.
     """
     lines = [line for line in ORIGINAL if any(part in line for part in faulty)]
 
@@ -392,16 +392,16 @@ def seen_as(name: str, phase: str, cause: str, *faulty: str, evidence: str) -> C
         fields = [getattr(answer, field, None) for field in ("phase", "cause", "line_contains")]
         assert getattr(answer, "type", "") == "Diagnosis" and all(
             isinstance(field, str) for field in fields), (
-            f"the entry for `{name}` is {answer!r:.80}; a Diagnosis of three texts is expected")
+            f"the entry for `{name}` is {answer!r:.80}; expected a Diagnosis with three strings")
         got_phase, got_cause, part = fields
         assert any(fields), f"the entry for `{name}` is empty"
         assert got_phase in PHASES, (
-            f"`{name}`: {got_phase!r} is none of the six phases: {', '.join(PHASES)}")
+            f"`{name}`: {got_phase!r} is not one of the six phases: {', '.join(PHASES)}")
         assert got_phase == phase, f"`{name}`: the phase is {got_phase!r}, but {evidence}"
         assert got_cause in CAUSES, (
-            f"`{name}`: {got_cause!r} is none of the causes in the README's list")
+            f"`{name}`: {got_cause!r} is not one of the causes in the README")
         assert got_cause == cause, (
-            f"`{name}`: {got_cause!r} does not explain all that was seen; the phase is right")
+            f"`{name}`: {got_cause!r} does not explain the whole symptom; the phase is right")
         holding = [line for line in ORIGINAL if part.strip() and part in line]
         assert holding, (
             f"`{name}`: no line of the file as it was handed out contains {part!r:.60}")
@@ -409,7 +409,7 @@ def seen_as(name: str, phase: str, cause: str, *faulty: str, evidence: str) -> C
             f"`{name}`: {len(holding)} lines of the file as it was handed out contain "
             f"{part!r:.60}; at most two may")
         assert any(part in line for line in lines), (
-            f"`{name}`: {part!r:.60} stands in the file as it was handed out, but in no line that "
+            f"`{name}`: {part!r:.60} is in the file as it was handed out, but not in a line that "
             "has to change")
 
     return call(f"the diagnosis of {name}", "diagnosis", name, check=check)
@@ -417,29 +417,29 @@ def seen_as(name: str, phase: str, cause: str, *faulty: str, evidence: str) -> C
 
 diagnoses = [
     seen_as("scale", "compile", "size-not-constexpr", "n, s, BLOCK,",
-            evidence="Triton never got as far as running it"),
+            evidence="Triton refuses it before it runs"),
     seen_as("clip_add", "boundary", "grid-too-small", "n // block",
-            evidence="nothing outside of the tensors was touched and no number that was stored is "
-                     "wrong; of 1 000 results, 232 were never written"),
+            evidence="every access is in bounds and every value that was stored is right; of 1,000 "
+                     "results, 232 were never written"),
     seen_as("relu", "compile", "no-such-function", "tl.relu(x)",
-            evidence="Triton never got as far as running it, whatever the types"),
+            evidence="Triton refuses it before it runs, for every dtype"),
     seen_as("col_sum", "compile", "loop-changes-shape", "acc = tl.zeros((BLOCK,)",
             "acc += x.to(tl.float32)",
-            evidence="the interpreter gives the right sums and a GPU never gets as far as running "
-                     "it, whatever the types"),
+            evidence="the interpreter returns the right sums and the compiler refuses it, for "
+                     "every dtype"),
     seen_as("row_max", "value", "wrong-neutral-element", "cols, mask=cols < N, other=0.0)",
-            evidence="it compiles, touches nothing outside of the tensors and writes every result, "
-                     "in all types alike"),
+            evidence="it compiles, every access is in bounds and every result is written, for all "
+                     "dtypes alike"),
     seen_as("first_elem", "compile", "element-of-a-block", "v[0]",
-            evidence="Triton never got as far as running it, whatever the types"),
+            evidence="Triton refuses it before it runs, for every dtype"),
     seen_as("masked_outer", "memory", "operator-precedence", "& cols[None, :] < N",
-            evidence="for 33 x 60, one program stores 1 988 numbers past the end of the result"),
+            evidence="for 33 x 60, one program stores 1,988 elements past the end of the result"),
     seen_as("avg_pool1d", "value", "truncating-division", "(padded - k) // stride",
-            evidence="it compiles, touches nothing outside of the tensors and writes every result, "
-                     "in all types alike"),
+            evidence="it compiles, every access is in bounds and every result is written, for all "
+                     "dtypes alike"),
     seen_as("weighted_sum", "dtype", "operands-of-two-types", "tl.dot(p, v,",
             "tl.load(v_ptr",
-            evidence="with p and v of one type it compiles and is right"),
+            evidence="with p and v of one dtype it compiles and is right"),
 ]
 
 
@@ -469,7 +469,7 @@ def pair(*sizes: int, plant: dict[Index, tuple[float, float]] | None = None,
 
 
 def truth(actual: torch.Tensor, expected: torch.Tensor, rtol: float, atol: float) -> dict:
-    """The fields of a Comparison, found element by element in Python."""
+    """The fields of a Comparison, computed element by element in Python."""
     flat = list(zip(actual.double().flatten().tolist(), expected.double().flatten().tolist(),
                     strict=True))
     bad, farness, absolute, relative, nans, infinities = [], [], [0.0], [0.0], 0, 0
@@ -536,7 +536,7 @@ def compared(name: str, made: Input, rtol: float = 0.0, atol: float = 0.0,
                 same = type(got) is type(value) and got == value
             assert same, f"`{field}` is {got!r}, expected {value!r}{clue(actual, expected, right)}"
         message = given["message"]
-        assert isinstance(message, str), f"`message` is {message!r:.60}, expected a text"
+        assert isinstance(message, str), f"`message` is {message!r:.60}, expected a string"
         if not right["ok"]:
             at = right["first_bad"]
             asked = {"the number of bad elements": told(message, right["n_bad"]),
@@ -552,16 +552,16 @@ def compared(name: str, made: Input, rtol: float = 0.0, atol: float = 0.0,
 
 
 def clue(actual: torch.Tensor, expected: torch.Tensor, right: dict) -> str:
-    """What was planted at the first bad index; where nothing is bad, that both hold NaN or so."""
+    """The values planted at the first bad index; otherwise the first index where both are NaN."""
     at = right["first_bad"]
     if at is not None:
-        return f"; at {list(at)} stand {actual[at].item():.9g} and {expected[at].item():.9g}"
+        return f"; at {list(at)}, got {actual[at].item():.9g}, expected {expected[at].item():.9g}"
     both = (actual.isnan() & expected.isnan()).nonzero() if actual.is_floating_point() else []
-    return f"; both tensors hold NaN at {both[0].tolist()}" if len(both) else ""
+    return f"; both tensors are NaN at {both[0].tolist()}" if len(both) else ""
 
 
 def unchanged(answer: object, *_: object) -> None:
-    assert answer is True, "`compare` changed one of the tensors that it compared"
+    assert answer is True, "`compare` modified one of its arguments"
 
 
 comparisons = [
@@ -669,38 +669,39 @@ PRINTED = re.compile(r"^\((\d+), \d+, \d+\)", re.MULTILINE)  # how a program's p
 
 
 def traced(name: str, made: Input, program: int) -> Case:
-    """What is printed has the numbers of this program's block and of no other."""
+    """The output has the values of this program's block and of no other."""
 
     def check(answer: object, x: torch.Tensor, *_: object) -> None:
-        assert isinstance(answer, str), f"`trace_program` returned {answer!r:.60}, expected a text"
+        assert isinstance(answer, str), (
+            f"`trace_program` returned {answer!r:.60}, expected a string")
         blocks = x.double().split(TRACE_BLOCK) if x.numel() else []
         others = [number for number in range(len(blocks))
                   if number != program and any(told(answer, value)
                                                for value in blocks[number].tolist())]
-        asked = f"program {program} was asked for"
+        asked = f"program {program} was requested"
         assert not others, (
-            f"numbers of program {', '.join(map(str, others))} were printed; {asked}")
+            f"values of program {', '.join(map(str, others))} were printed; {asked}")
         besides = sorted({int(number) for number in PRINTED.findall(answer)} - {program})
         assert not besides, (
             f"program{'s' * (len(besides) > 1)} {', '.join(map(str, besides))} printed too; {asked}"
-            + ", and there is none" * (program >= len(blocks)))
+            + ", which does not exist" * (program >= len(blocks)))
         if program >= len(blocks):
             line, *more = answer.strip().splitlines() or [""]
             rest = f" and {len(more)} more line{'s' * (len(more) > 1)}" if more else ""
-            assert not line, f"{asked}, there is none, and {line!r}{rest} came"
+            assert not line, f"{asked}, which does not exist, and {line!r}{rest} was printed"
             return
         missing = [value for value in blocks[program].tolist() if not told(answer, value)]
         assert not missing, (
-            f"{len(missing)} of the {len(blocks[program])} numbers of its block were not printed; "
-            f"{asked}, and what came is {answer!r:.80}")
+            f"{len(missing)} of the {len(blocks[program])} values of its block were not printed; "
+            f"{asked}, and the output is {answer!r:.80}")
         assert not re.search("true|false", answer, re.IGNORECASE), (
-            f"a condition was printed besides; {asked}")
+            f"a condition was printed too; {asked}")
 
     return call(name, "trace_program", made, program, check=check, eager=True)
 
 
 def distinct(count: int) -> Input:
-    """Numbers that are told apart by their first digits: 101.5, 102.5, ... in another order."""
+    """Distinct numbers, 101.5, 102.5 and so on, in random order."""
 
     def make(generator: torch.Generator, _: tuple[int, ...]) -> torch.Tensor:
         return torch.randperm(count, generator=generator, dtype=torch.int64).double() + 101.5

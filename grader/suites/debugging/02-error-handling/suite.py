@@ -32,7 +32,7 @@ from grader.suite import (
 )
 
 INF, NAN = math.inf, math.nan
-Told = Mapping[str, Any]  # what a driver saw: classes, message, fields; launches, warnings, result
+Told = Mapping[str, Any]  # a driver's answer: classes, message, fields; launches, warnings, result
 
 
 class InputValidationError(ValueError):
@@ -44,7 +44,7 @@ class InputTypeError(InputValidationError, TypeError):
 
 
 # ---------------------------------------------------------------------------------------------
-# The product: given, and to be kept right
+# The product, which is given and must stay right
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -76,21 +76,21 @@ matmul_robust = Function(
                     public=True),
         correctness("65 x 33 times 33 x 63 in bfloat16", *pair(65, 33, 63, dtype="bfloat16"),
                     public=True),
-        correctness("sums of 1 024 numbers around a half in float16",
+        correctness("sums of 1024 numbers around 0.5 in float16",
                     *pair(40, 1_024, 48, dtype="float16", mean=0.5)),
-        correctness("whole numbers in float16", integers(70, 64, dtype="float16"),
+        correctness("integers in float16", integers(70, 64, dtype="float16"),
                     integers(64, 50, dtype="float16")),
         correctness("70 x 6 times 6 x 40 floats around 4", *pair(70, 6, 40, mean=4.0)),
-        edge("no row", *pair(0, 64, 32), launches=0),
-        edge("no column", *pair(32, 64, 0), launches=0),
-        edge("nothing to sum: the result is zero", *pair(70, 0, 33)),
-        edge("one number times one number", *pair(1, 1, 1), public=True),
+        edge("no rows", *pair(0, 64, 32), launches=0),
+        edge("no columns", *pair(32, 64, 0), launches=0),
+        edge("K is 0: the result is zero", *pair(70, 0, 33)),
+        edge("1 x 1 times 1 x 1", *pair(1, 1, 1), public=True),
         edge("one row, in float16", *pair(1, 100, 40, dtype="float16")),
         edge("one column, in float16", *pair(40, 100, 1, dtype="float16")),
         edge("b is transposed", rand(40, 7, mean=4.0), rand(50, 7, mean=4.0).mT),
         edge("every other row of a, columns 30 to 99 of b", rand(80, 40)[::2],
              rand(40, 130)[:, 30:100]),
-        edge("a row that is repeated", rand(1, 5, mean=4.0).then(lambda t: t.expand(70, -1)),
+        edge("an expanded row", rand(1, 5, mean=4.0).then(lambda t: t.expand(70, -1)),
              rand(5, 33, mean=-4.0)),
         edge("NaN and infinity stay in their rows",
              rows(row(40, {7: NAN}), row(40, {3: INF}), row(40)), rand(40, 33)),
@@ -144,23 +144,23 @@ acceptances: list[Case] = [
     accepted("bfloat16", *pair(4, 8, 2, dtype="bfloat16")),
     accepted("a transposed view and every other row", rand(8, 4).mT, rand(16, 6)[::2]),
     accepted("a result that is a transposed view", A, B, rand(5, 2).mT),
-    accepted("a row that is repeated", rand(1, 8).then(lambda t: t.expand(4, -1)), rand(8, 3)),
+    accepted("an expanded row", rand(1, 8).then(lambda t: t.expand(4, -1)), rand(8, 3)),
     accepted("no rows", rand(0, 8), rand(8, 3), rand(0, 3)),
-    accepted("nothing to sum", rand(4, 0), rand(0, 3)),
-    accepted("one number times one number", rand(1, 1), rand(1, 1)),
-    accepted("tensors without memory, on the device meta", A.on_meta(), B.on_meta(),
+    accepted("K is 0", rand(4, 0), rand(0, 3)),
+    accepted("1 x 1 times 1 x 1", rand(1, 1), rand(1, 1)),
+    accepted("meta tensors", A.on_meta(), B.on_meta(),
              device="meta"),
-    accepted("tensors without memory, with such a result", A.on_meta(), B.on_meta(),
+    accepted("meta tensors with a meta result", A.on_meta(), B.on_meta(),
              rand(2, 5).on_meta(), device="meta"),  # all of them begin at address 0
-    accepted("float64, where it is allowed", *pair(4, 8, 3, dtype="float64"), None, ["float64"]),
+    accepted("float64, if allowed", *pair(4, 8, 3, dtype="float64"), None, ["float64"]),
 ]
 
 refusals: list[Case] = [
     types("a is a list", [[1.0, 2.0]], B, mentions=("a: expected", "list")),
     types("b is None", A, None, mentions=("b: expected", "None")),
     types("b is a number", A, 2.0, mentions=("b: expected", "float")),
-    types("a is an array of NumPy", "some numpy", B, mentions=("a: expected", "ndarray")),
-    types("a is any object", "some object", B, mentions=("a: expected", "object")),
+    types("a is a NumPy array", "some numpy", B, mentions=("a: expected", "ndarray")),
+    types("a is an object", "some object", B, mentions=("a: expected", "object")),
     types("b is a generator", A, "some generator", mentions=("b: expected", "generator")),
     types("b is the class torch.Tensor", A, "some tensor type", mentions=("b: expected", "got")),
     types("the result is a list", A, B, [[1.0]], mentions=("out: expected", "list")),
@@ -174,23 +174,23 @@ refusals: list[Case] = [
           mentions=("b: expected", "int64")),
     types("a result of another dtype", A, B, rand(2, 5, dtype="bfloat16"),
           mentions=("out: expected", "bfloat16", "float32")),
-    types("float16, where float32 alone is allowed", *pair(2, 3, 5, dtype="float16"), None,
+    types("float16, where only float32 is allowed", *pair(2, 3, 5, dtype="float16"), None,
           ["float32"], mentions=("a: expected", "float16", "float32")),
     values("a has one dimension", rand(3), B, mentions=("a: expected", "1")),
     values("b has one dimension", A, rand(3), mentions=("b: expected", "1")),
     values("a has three dimensions", rand(7, 2, 3), B, mentions=("a: expected", "3")),
-    values("b is a number without dimensions", A, rand(), mentions=("b: expected", "0")),
+    values("b has no dimensions", A, rand(), mentions=("b: expected", "0")),
     values("inner sizes differ by one", rand(128, 64), rand(63, 32),
            mentions=("b: expected", "64", "63")),
     values("b should have been transposed", rand(31, 64), rand(29, 64),
            mentions=("b: expected", "64", "29")),
-    values("an inner size of one is not repeated", rand(31, 1), rand(29, 17),
+    values("an inner size of one is not broadcast", rand(31, 1), rand(29, 17),
            mentions=("b: expected", "1", "29")),
-    values("inner sizes differ where the result is empty", rand(0, 64), rand(63, 32),
+    values("inner sizes differ and the result is empty", rand(0, 64), rand(63, 32),
            mentions=("b: expected", "64", "63")),
-    values("nothing to sum in a, and three rows in b", rand(4, 0), rand(3, 5),
+    values("a has no columns and b has three rows", rand(4, 0), rand(3, 5),
            mentions=("b: expected", "0", "3")),
-    values("a result with rows and columns exchanged", A, B, rand(5, 2),
+    values("a result with rows and columns swapped", A, B, rand(5, 2),
            mentions=("out: expected", "(2, 5)", "(5, 2)")),
     values("a result of another width", A, B, rand(2, 6), mentions=("out: expected", "(2, 6)")),
     values("a result of one dimension", A, B, rand(10), mentions=("out: expected", "10")),
@@ -215,7 +215,7 @@ def several(name: str, kind: str, names: Sequence[str], *inputs: Any,
     def check_kind(answer: Told, *_: Any) -> None:
         assert kind in answer["types"], f"{name} raised {what_came(answer)}, expected {kind}"
         assert kind == "InputTypeError" or "TypeError" not in answer["types"], (
-            f"{name} raised an InputTypeError, and not every problem is one of types")
+            f"{name} raised an InputTypeError, and not every problem is about a type")
 
     def check(answer: Told, *_: Any) -> None:
         assert answer["types"], f"{name} raised nothing"
@@ -223,23 +223,23 @@ def several(name: str, kind: str, names: Sequence[str], *inputs: Any,
         assert problems, f"the {answer['types'][0]} for {name} has no list `problems`"
         for problem in problems:
             assert PROBLEM.fullmatch(problem), (
-                f"{name}: {problem!r:.120} has another form than `name: expected ..., got ...`")
+                f"{name}: {problem!r:.120} does not have the form `name: expected ..., got ...`")
         found = [problem.partition(":")[0] for problem in problems]
         missing = [one for one in names if one not in found]
         assert not missing, (
-            f"{name}: `problems` has {len(problems)} text{'s' * (len(problems) > 1)}, and none is "
-            f"about {' or '.join(f'`{one}`' for one in missing)}; whoever reads it mends one "
-            f"argument and meets the next")
+            f"{name}: `problems` has {len(problems)} string{'s' * (len(problems) > 1)}, and none "
+            f"is about {' or '.join(f'`{one}`' for one in missing)}; a caller who fixes one "
+            f"argument then meets the next problem")
         run = [one for place, one in enumerate(found) if place == 0 or found[place - 1] != one]
         assert run == list(names), (
-            f"{name}: `problems` speaks of {', '.join(run)}, expected {', '.join(names)}, in the "
-            f"order of the arguments and of no others")
+            f"{name}: `problems` is about {', '.join(run)}, expected {', '.join(names)}, in the "
+            f"order of the arguments")
         text = " ".join(problems)
         lacking = [word for word in words if word not in text]
-        assert not lacking, (f"{name}: no text of `problems` mentions {' or '.join(lacking)}: "
+        assert not lacking, (f"{name}: no string of `problems` mentions {' or '.join(lacking)}: "
                              f"{text!r:.200}")
         untold = [problem for problem in problems if problem not in answer["message"]]
-        assert not untold, (f"{name}: the message {answer['message']!r:.120} does not hold "
+        assert not untold, (f"{name}: the message {answer['message']!r:.120} does not contain "
                             f"{untold[0]!r:.120} of `problems`")
 
     return [call(f"the class for {name}", "refusal", *inputs, check=check_kind, code="E02"),
@@ -248,11 +248,11 @@ def several(name: str, kind: str, names: Sequence[str], *inputs: Any,
 
 
 def check_address(answer: Told, *_: Any) -> None:
-    assert answer["types"], "two arguments that are no tensors raised nothing"
+    assert answer["types"], "two arguments that are not tensors raised nothing"
     found = ADDRESS.search(answer["message"])
     assert not found, (
-        f"the message holds {found[0] if found else ''}, an address that is another one in each "
-        f"run: {answer['message']!r:.160}. Logs cannot be counted by it")
+        f"the message contains {found[0] if found else ''}, an address that differs from run to "
+        f"run: {answer['message']!r:.160}. Equal errors cannot be grouped in a log")
 
 
 problems: list[Case] = [
@@ -284,22 +284,23 @@ def overlap(where: str, shared: int) -> Case:
     def check(answer: Told, *_: Any) -> None:
         assert answer["types"], (
             f"out is {where} and shares {shared} bytes with an input; nothing was raised, and the "
-            f"product would depend on which program comes first")
+            f"product depends on the order of the programs")
 
     return call(f"out is {where}", "in_one_buffer", where, check=check, code="N01")
 
 
 def overlap_told(where: str) -> Case:
-    """The same, and how it is told."""
+    """The same, and how it is reported."""
 
     def check(answer: Told, *_: Any) -> None:
         assert "InputValidationError" in answer["types"] and "TypeError" not in answer["types"], (
             f"out is {where}, which raised {what_came(answer)}, expected InputValidationError")
         assert any(problem.startswith("out: ") for problem in answer["problems"] or ()), (
-            f"out is {where}; `problems` is {answer['problems']!r:.160}, and no text of it begins "
+            f"out is {where}; `problems` is {answer['problems']!r:.160}, and no string begins "
             f"with `out: `")
 
-    return call(f"out is {where}: how it is told", "in_one_buffer", where, check=check, code="E02")
+    return call(f"out is {where}: how it is reported", "in_one_buffer", where, check=check,
+                code="E02")
 
 
 def beside(where: str) -> Case:
@@ -347,11 +348,11 @@ def without_assertions(which: str) -> Case:
         plain, optimized = answer
         what = WHICH[which]
         assert optimized["types"] or not plain["types"], (
-            f"{what} raised {plain['types'][0]}, and under `python -O`, which leaves assertions "
-            f"out, it raised nothing" + ("; the kernel was launched" * bool(optimized["launches"])))
-        assert plain["types"], f"{what} raised nothing, with assertions and without them"
+            f"{what} raised {plain['types'][0]}, and under `python -O`, which removes assertions, "
+            f"it raised nothing" + ("; the kernel was launched" * bool(optimized["launches"])))
+        assert plain["types"], f"{what} raised nothing, with and without assertions"
         assert not plain["launches"] + optimized["launches"], (
-            f"{what} raised {plain['types'][0]} after a launch; it has to be refused before")
+            f"{what} raised {plain['types'][0]} after a launch; it must be rejected before")
 
     return call(f"under python -O: {which}", "optimized", which, check=check, code="E01",
                 public=which == "sizes")
@@ -375,21 +376,21 @@ def check_class(answer: Told, name: str) -> None:
     parents = answer["parents"]
     assert parents is not None, f"the file defines no class `{name}`"
     missing = [parent for parent in PARENTS[name] if parent not in parents]
-    assert not missing, f"{name} is no {missing[0]}; whoever catches that misses it"
+    assert not missing, f"{name} is not a {missing[0]}, so a handler for that does not catch it"
     others = [name for name in ("ValueError", "TypeError", "RuntimeError") if name in parents]
     allowed = {"InputValidationError": ["ValueError"], "InputTypeError": ["ValueError",
                                                                           "TypeError"]}
     assert others == allowed.get(name, []), (
-        f"{name} is a {' and a '.join(others)} too; whoever catches these gets more than the "
+        f"{name} is a {' and a '.join(others)} too; a handler for these catches more than the "
         f"contract says")
 
 
 def check_copied(answer: Told, name: str) -> None:
     assert answer["parents"] is not None, f"the file defines no class `{name}`"
     assert answer["came"] == name, (
-        f"what has to raise {name} raised {answer['came'].replace('NoneType', 'nothing')}")
-    assert answer["copied"], (f"{name} does not come through pickling as it was, with all its "
-                              f"fields, and that is how processes send it to each other")
+        f"a call that must raise {name} raised {answer['came'].replace('NoneType', 'nothing')}")
+    assert answer["copied"], (f"{name} does not survive pickling with all its fields, and "
+                              f"that is how processes send exceptions to each other")
 
 
 MAPPED = {
@@ -422,7 +423,7 @@ def check_handled(answer: Told, kind: str) -> None:
 
 def check_mapped(answer: Told, kind: str, *_: Any) -> None:
     wanted, what = MAPPED[kind]
-    assert answer["types"], f"a launch that raised {what} came back as if it had worked"
+    assert answer["types"], f"a launch that raised {what} returned as if it had worked"
     assert answer["types"][0] == wanted, (
         f"{what} arrived as {what_came(answer)}, expected {wanted}")
 
@@ -431,8 +432,8 @@ def check_cause(answer: Told, kind: str, *_: Any) -> None:
     check_mapped(answer, kind)
     wanted, what = MAPPED[kind]
     assert answer["caused"], (
-        f"`__cause__` of the {wanted} is not what the launch had raised ({what}): what the "
-        f"compiler or the device said is lost to whoever logs causes")
+        f"`__cause__` of the {wanted} is not what the launch raised ({what}): the message "
+        f"of the compiler or the device is missing from the log")
 
 
 def check_words(answer: Told, kind: str) -> None:
@@ -440,7 +441,7 @@ def check_words(answer: Told, kind: str) -> None:
     assert "rotate" in answer["message"], (
         f"the message {answer['message']!r:.160} does not name the operation, which was `rotate`")
     assert not ADDRESS.search(answer["message"]), (
-        f"the message {answer['message']!r:.160} holds an address")
+        f"the message {answer['message']!r:.160} contains an address")
 
 
 def check_numbers(answer: Told, kind: str) -> None:
@@ -453,28 +454,28 @@ def check_numbers(answer: Told, kind: str) -> None:
             f"required, limit and resource are {got}; Triton's error said {wanted}")
         return
     assert got[:2] == (0, 0) and isinstance(got[2], str) and "memory" in got[2], (
-        f"required, limit and resource are {got}; torch's error tells no numbers, so they are 0 "
-        f"and 0, of some memory")
+        f"required, limit and resource are {got}; torch's error has no numbers, so 0, 0 "
+        f"and a kind of memory are expected")
 
 
 def check_passes(answer: Told, kind: str, *_: Any) -> None:
-    assert answer["types"], f"{PASSING[kind]} that came from a launch was swallowed"
+    assert answer["types"], f"{PASSING[kind]} from a launch was swallowed"
     assert answer["itself"], (
-        f"{PASSING[kind]} arrived as {what_came(answer)}; what is no failure of the compiler or "
-        f"the device passes through as it is")
+        f"{PASSING[kind]} arrived as {what_came(answer)}; an exception that is not a failure of "
+        f"the compiler or the device passes through as it is")
 
 
 def check_returned(answer: Told, waits: bool) -> None:
     assert not answer["types"], f"a launch that works ended with {what_came(answer)}"
     assert answer["answer"] == ["the value", 7], (
-        f"the launch returned ['the value', 7], and safe_launch {answer['answer']!r:.60}; what a "
-        f"launch returns is for the caller")
+        f"the launch returned ['the value', 7], and safe_launch {answer['answer']!r:.60}; the "
+        f"result of the launch belongs to the caller")
     wanted = ["launch", "synchronize"] if waits else ["launch"]
     assert answer["calls"] == wanted, (
         f"{' and then '.join(answer['calls']) or 'nothing'} was called, expected "
         f"{' and then '.join(wanted)}: " + (
-            "where it is given, `synchronize` shows the failures of this very launch" if waits
-            else "to wait after every launch keeps the host from preparing the next one"))
+            "with `synchronize`, the failures of this launch are raised here" if waits
+            else "waiting after every launch keeps the host from preparing the next one"))
 
 
 def check_late(answer: Told, kind: str, late: bool) -> None:
@@ -484,7 +485,7 @@ def check_late(answer: Told, kind: str, late: bool) -> None:
 
 
 launches: list[Case] = [
-    *(call(f"safe_launch: {MAPPED[kind][1]} meets no mistake of a handler", "safe_launch", kind,
+    *(call(f"safe_launch: {MAPPED[kind][1]} reaches a working handler", "safe_launch", kind,
            check=check_handled, code="E02") for kind in ("cuda", "text")),
     *(call(f"safe_launch: {what} becomes a {wanted}", "safe_launch", kind, check=check_mapped,
            code="E02", public=kind == "shared memory")
@@ -503,7 +504,7 @@ launches: list[Case] = [
            check=check_late, code="E02") for kind in ("device", "text")),
     *(call(f"errors: the parents of {name}", "errors", name, check=check_class, code="E02")
       for name in PARENTS),
-    *(call(f"errors: a copy of {name}", "errors", name, check=check_copied, code="E02")
+    *(call(f"errors: {name} survives pickling", "errors", name, check=check_copied, code="E02")
       for name in list(PARENTS)[1:]),
 ]
 
@@ -596,10 +597,10 @@ def raises(wanted: str, count: int = 0) -> Any:
         assert answer["types"], f"{what}, a result came back, expected {wanted}"
         assert answer["types"][0] == wanted, f"{what}, {what_came(answer)} came, expected {wanted}"
         assert not answer["counted"] and not runtime_warnings(answer), (
-            f"{what}, an error came, and a fallback was told besides")
+            f"{what}, an exception was raised, and a fallback was reported too")
         assert not count or len(answer["tried"]) == count, (
             f"{what}, {len(answer['tried'])} launches were made, expected {count}: smaller tiles "
-            f"mend no failure of this kind")
+            f"do not fix a failure of this kind")
 
     return check
 
@@ -628,7 +629,7 @@ def runtime_warnings(answer: Told) -> list[str]:
 def other_warnings(answer: Told) -> str:
     """The classes of warnings that are none of these, for the end of a sentence."""
     others = {kinds[0] for kinds, _, _ in answer["warnings"] if "RuntimeWarning" not in kinds}
-    return f" (a {' and a '.join(sorted(others))} came, which is another class)" if others else ""
+    return f" (a {' and a '.join(sorted(others))} was raised instead)" if others else ""
 
 
 def is_told(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> None:
@@ -637,10 +638,10 @@ def is_told(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> None:
         return  # no result, which others judge
     warned, counted = bool(runtime_warnings(answer)), bool(answer["counted"])
     assert warned and counted, (
-        f"{what}, a result came {'with' if warned else 'without'} a RuntimeWarning"
+        f"{what}, a result was returned {'with' if warned else 'without'} a RuntimeWarning"
         f"{'' if warned else other_warnings(answer)}, and `matmul_robust.fallbacks` "
-        f"{'grew' if counted else 'stayed as it was'}: who looks at "
-        f"{'the counter' if warned else 'the warnings' if counted else 'either'} would not know")
+        f"{'grew' if counted else 'did not change'}: a fallback must be visible "
+        f"in {'the counter' if warned else 'the warnings' if counted else 'both'}")
 
 
 def check_told_once(answer: Told, what: str, *words: str) -> None:
@@ -648,10 +649,10 @@ def check_told_once(answer: Told, what: str, *words: str) -> None:
     assert not answer["types"], f"{what}, {what_came(answer)} came, expected the product"
     told, counted = runtime_warnings(answer), answer["counted"]
     assert counted is not None, (
-        "`matmul_robust.fallbacks` is no whole number; it counts from 0 as soon as the file is "
+        "`matmul_robust.fallbacks` is not an int; it counts from 0 when the file has been "
         "imported")
     assert len(told) == 1, (
-        f"{what}, {len(told)} RuntimeWarnings came, expected one for each call"
+        f"{what}, {len(told)} RuntimeWarnings were raised, expected one per call"
         f"{'' if told else other_warnings(answer)}")
     assert counted == 1, f"{what}, `matmul_robust.fallbacks` grew by {counted}, expected 1"
     missing = [word for word in ("matmul", *words) if word not in told[0]]
@@ -670,22 +671,22 @@ def quiet(answer: Told, a: torch.Tensor, b: torch.Tensor, what: str) -> None:
     assert not answer["types"], f"{what}, {what_came(answer)} came, expected the product"
     told = runtime_warnings(answer)
     assert not told and not answer["counted"], (
-        f"{what}, the kernel made the result, and {len(told)} RuntimeWarnings and "
-        f"{answer['counted']} fallbacks were told")
+        f"{what}, the kernel computed the result, and {len(told)} RuntimeWarnings and "
+        f"{answer['counted']} fallbacks were reported")
 
 
 def check_twice(answer: Sequence[Told], a: torch.Tensor, b: torch.Tensor) -> None:
     for call_, falls in zip(answer, (True, False, True), strict=True):
         if falls:
-            check_told_once(call_, "of three calls, the first and the last of which fall back")
+            check_told_once(call_, "in three calls, of which the first and the last fall back")
         else:
-            quiet(call_, a, b, "of three calls, the second of which does not fall back")
+            quiet(call_, a, b, "in three calls, of which the second does not fall back")
 
 
 def check_first(answer: Any) -> None:
     assert type(answer) is int and answer == 0, (
         f"`matmul_robust.fallbacks` is {answer!r:.40} when the file has just been imported, "
-        f"expected 0; whoever reads it before the first fallback needs a number too")
+        f"expected 0: it is read before the first fallback, too")
 
 
 def check_default(wanted: str) -> Any:
@@ -720,8 +721,8 @@ recovery: list[Case] = [
     robust("compilation fails, never zeros", ("compilation",), "raise", code="N01",
            check=nothing_else),
 
-    robust("a fallback is told", (ONCE,), "fallback", code="E01", check=is_told, public=True),
-    robust("a fallback for too little memory is told", ("memory",), "fallback", code="E01",
+    robust("a fallback is reported", (ONCE,), "fallback", code="E01", check=is_told, public=True),
+    robust("a fallback for too little memory is reported", ("memory",), "fallback", code="E01",
            check=is_told),
     *(call(f"matmul_robust refuses {name}, policy {policy}", "refused", policy, a, b,
            raises=kind, mentions=(word,))
@@ -757,18 +758,18 @@ recovery: list[Case] = [
           ("device", "fallback", "KernelExecutionError"),
           ("compilation", "raise", "KernelCompilationError"))),
 
-    robust("no launch fails, and nothing is told", ("",), "raise", code="Q01", check=quiet),
-    robust("the second configuration works, and nothing is told", (ONCE, ""), "raise",
+    robust("no launch fails, without a warning", ("",), "raise", code="Q01", check=quiet),
+    robust("the second configuration works, without a warning", (ONCE, ""), "raise",
            code="Q01", check=quiet),
-    robust("the third configuration works, and nothing is told", (ONCE, ONCE, ""), "fallback",
+    robust("the third configuration works, without a warning", (ONCE, ONCE, ""), "fallback",
            code="Q01", check=quiet),
-    robust("a fallback is told once, with its reason", (ONCE,), "fallback", code="Q01",
+    robust("a fallback is reported once, with its reason", (ONCE,), "fallback", code="Q01",
            check=tells(ONCE)),
-    robust("a fallback for too little memory is told once", ("memory",), "fallback", code="Q01",
+    robust("a fallback for too little memory is reported once", ("memory",), "fallback", code="Q01",
            check=tells("memory")),
-    robust("a fallback with one configuration is told once", (ONCE,), "fallback", code="Q01",
+    robust("a fallback with one configuration is reported once", (ONCE,), "fallback", code="Q01",
            check=tells(), configs=CONFIGS[:1]),
-    call("matmul_robust: the counter begins with 0", "at_first", check=check_first),
+    call("matmul_robust: the counter starts at 0", "at_first", check=check_first),
     call("matmul_robust: two calls of three fall back", "twice", rand(5, 7), rand(7, 4),
          check=check_twice),
     robust("tries until one works: the first", ("",), "raise", code="Q01", check=tries(1)),
@@ -793,14 +794,14 @@ PLACES = {  # where a call stands -> whether a result that is not finite has to 
     "after": ("after a block", False),
     "after_both": ("after two blocks", False),
     "after_an_exception": ("after a block that an exception left", False),
-    # From here on, what one place leaves behind in a wrong file may show at the next ones.
-    "inside": ("inside of a block", True),
+    # From here on, a wrong file may carry state from one place to the next.
+    "inside": ("inside a block", True),
     "after_inner": ("in the outer block, after the inner one", True),
     "after_an_exception_inside": ("in the outer block, after an exception left the inner", True),
-    "inner": ("inside of two blocks", True),
-    "after_what_it_raised": ("after a block that its own error left", False),
+    "inner": ("inside two blocks", True),
+    "after_what_it_raised": ("after a block that its own exception left", False),
     "once_more": ("in the third block in a row", True),
-    "of_the_fallback": ("for the result of a fallback, inside of a block", True),
+    "of_the_fallback": ("for the result of a fallback, inside a block", True),
 }
 
 
@@ -811,7 +812,7 @@ def told_not_finite(place: str, value: float = NAN, dtype: str = "float32") -> C
     def check(answer: Told, *_: Any) -> None:
         if not has_to:
             assert not answer["types"], (
-                f"{what} raised {what_came(answer)}; outside of blocks nobody looks")
+                f"{what} raised {what_came(answer)}; outside of blocks, results are not checked")
             return
         assert answer["types"], f"{what} raised nothing, expected KernelExecutionError"
         assert answer["types"][0] == "KernelExecutionError", (
@@ -823,12 +824,12 @@ def told_not_finite(place: str, value: float = NAN, dtype: str = "float32") -> C
 
 def check_finite(answer: Told, *_: Any) -> None:
     assert not answer["types"], (
-        f"a finite result inside of a block raised {what_came(answer)}")
+        f"a finite result inside a block raised {what_came(answer)}")
 
 
 def check_lets_through(answer: Told, *_: Any) -> None:
     assert answer["types"][:1] == ["LookupError"], (
-        f"a LookupError inside of a block arrived as {what_came(answer)}")
+        f"a LookupError inside a block arrived as {what_came(answer)}")
 
 
 def check_block(answer: Any, n: int) -> None:
@@ -842,9 +843,9 @@ debugging: list[Case] = [
     told_not_finite("inside", INF),
     told_not_finite("inside", -INF, "bfloat16"),
     told_not_finite("inside", NAN, "float16"),
-    call("checked_outputs: the largest float32 inside of a block", "checked_outputs", "inside",
+    call("checked_outputs: the largest float32 inside a block", "checked_outputs", "inside",
          3.4028234663852886e38, check=check_finite),
-    call("checked_outputs: another exception inside of a block", "checked_outputs",
+    call("checked_outputs: another exception inside a block", "checked_outputs",
          "passes_exceptions", check=check_lets_through),
 ]
 

@@ -38,8 +38,8 @@ from grader.suite import (
 
 NAN = math.nan
 EPS = 1e-12
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
-USED = 1 / 0.95  # sectors over the fewest, where 95 % of each has to be used
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
+USED = 1 / 0.95  # sectors over the minimum if 95 % of each is used
 
 
 # ---------------------------------------------------------------------------------------------
@@ -106,8 +106,8 @@ def rates_are(unit: str, giga: float, what: str) -> Callable[..., None]:
     def check(answer: Any, pairs: Sequence[tuple[int, float]]) -> None:
         for (amount, ms), got in zip(pairs, answer, strict=True):
             right = amount / giga / (ms / 1e3)
-            said = f"{amount:,} {what} in {ms} ms are told to be {_shown(got)} {unit}"
-            assert type(got) in (int, float), f"{said}, which is no number."
+            said = f"{amount:,} {what} in {ms} ms give {_shown(got)} {unit}"
+            assert type(got) in (int, float), f"{said}, which is not a number."
             share = got / right if right else 1.0 + got
             assert math.isclose(share, 1.0, rel_tol=1e-6), f"{said}{_off(share, giga)}."
 
@@ -118,8 +118,8 @@ def _off(share: float, giga: float) -> str:
     """What a wrong factor looks like."""
     power = round(math.log10(share)) if share > 0 and math.isfinite(share) else 0
     if power and math.isclose(share, 10.0**power, rel_tol=1e-6):
-        return (f": off by a factor of exactly 10**{power}. One of the units on the way, ms or s, "
-                f"one or a thousand, was taken for another")
+        return (f": off by a factor of exactly 10**{power}. A unit was confused on the "
+                f"way, such as ms and s")
     binary = 2.0 ** (30 if giga == 1e9 else 40)
     if math.isclose(share, giga / binary, rel_tol=1e-6):
         return (f", {1 - share:.0%} low: the prefix was taken as a power of two. Bandwidths and "
@@ -128,8 +128,8 @@ def _off(share: float, giga: float) -> str:
 
 
 def _how_far(share: float) -> str:
-    return f", {share:.4g} times what it is" if abs(share - 1) > 1e-3 else (
-        f", off by {abs(share - 1):.1g} of it: rounding is for numbers that are printed")
+    return f", {share:.4g} times the right value" if abs(share - 1) > 1e-3 else (
+        f", a relative error of {abs(share - 1):.1g}: results are not rounded")
 
 
 def rooflines_are(field: str) -> Callable[..., None]:
@@ -140,7 +140,7 @@ def rooflines_are(field: str) -> Callable[..., None]:
         for (job, name), given in zip(JOBS, answer, strict=True):
             flops, nbytes, peak_flops, peak_bytes = job
             assert isinstance(given, list), (
-                f"`roofline` returned {given}, and a Roofline is expected.")
+                f"`roofline` returned {given}, expected a Roofline.")
             got = given[at]
             asked = (f"For {name} ({flops:,} flop, {nbytes:,} bytes, peaks of {peak_flops:.4g} "
                      f"flop/s and {peak_bytes:.4g} bytes/s) `{field}` is {_shown(got)}")
@@ -151,7 +151,7 @@ def rooflines_are(field: str) -> Callable[..., None]:
                     f"{asked}. Alone, the arithmetic takes {seconds['compute'] * 1e6:.4g} µs and "
                     f"the bytes {seconds['memory'] * 1e6:.4g} µs.")
                 continue
-            assert type(got) in (int, float), f"{asked}, which is no number."
+            assert type(got) in (int, float), f"{asked}, which is not a number."
             right = _roofline(field, *job)
             assert math.isclose(got, right, rel_tol=1e-6), (
                 f"{asked} {UNITS[field]}{_confused(field, got, job)}.")
@@ -184,7 +184,7 @@ def _confused(field: str, got: float, job: Sequence[float]) -> str:
         "intensity": {"bytes per flop": nbytes / flops},
         "ridge": {"bytes per flop": peak_bytes / peak_flops},
         "attainable_flops": {
-            "the peak, which this job has too few operations per byte for": peak_flops,
+            "the compute peak, which needs a higher arithmetic intensity": peak_flops,
             "more than the device can do": flops / nbytes * peak_bytes,
         },
     }[field]
@@ -219,21 +219,21 @@ def measured(name: str, script: Mapping[str, Any], *, warmup: int | None = None,
 
     def check(answer: Mapping[str, Any], *_: Any) -> None:
         assert isinstance(answer["stats"], list), (
-            f"`benchmark` returned {answer['stats']}, and a Stats is expected.")
+            f"`benchmark` returned {answer['stats']}, expected a Stats.")
         median, low, high, n = answer["stats"]
         assert all(type(value) in (int, float) and math.isfinite(value)
                    for value in (median, low, high)), (
             f"median_ms, p20_ms and p80_ms are {median!r:.30}, {low!r:.30} and {high!r:.30}, which "
             "are not three finite numbers.")
         assert n == count and type(n) is int, (
-            f"n is {n!r:.30}, and {count} samples were asked for.")
+            f"n is {n!r:.30}, expected {count} samples.")
         assert math.isclose(median, right, rel_tol=within), (
             f"The median is {median:.4g} ms, where a call of the device takes {right:.4g} ms"
             f"{_reason(median, right, script, warm_up, count)}.")
         for field, value, wanted in (("p20_ms", low, p20), ("p80_ms", high, p80)):
             assert math.isclose(value, wanted, rel_tol=max(within, 0.03)), (
-                f"{field} is {value:.4g} ms, and {wanted:.4g} ms is the number that "
-                f"{20 if field == 'p20_ms' else 80} % of the samples lie below.")
+                f"{field} is {value:.4g} ms; {20 if field == 'p20_ms' else 80} % of the samples "
+                f"are below {wanted:.4g} ms.")
         assert not counted or answer["calls"] == warm_up + count, (
             f"The function was called {answer['calls']} times, for warmup {warm_up} and repeat "
             f"{count}.")
@@ -254,13 +254,13 @@ def _reason(median: float, right: float, script: Mapping[str, Any], warm_up: int
     if warm_up and count == 1:
         waiting = cold * (1 + (warm_up - 1) * script.get("warm", 1.0))
     known = (
-        (0.0, ". A clock that stood still saw nothing of the work"),
-        (launching, f"{rate}. In {launching} ms the device has heard of the work; it was still at "
-                    f"it when the clock was read"),
+        (0.0, ". The clock did not advance between the two readings"),
+        (launching, f"{rate}. {launching} ms is the launch alone; the device had not finished when "
+                    f"the clock was read"),
         (cold, ". That is its work alone: calls came so close behind each other that the launch of "
                "one hid behind the work of another"),
         (cold * script.get("warm", 1.0) + launching,
-         f"{rate}. That is what a call takes whose data lie in L2"),
+         f"{rate}. That is the time of a call with its data in L2"),
         (right + script.get("flushing", 0.0),
          f". The device takes {script.get('flushing', 0.0):.4g} ms to flush its cache, and that "
          f"was still going on while the clock ran"),
@@ -355,36 +355,35 @@ def found(letter: str, bottleneck: str, *evidence: str, speedups: Sequence[float
 
     def check(answer: Any, _: str) -> None:
         name = f"FINDINGS[{letter!r}]"
-        assert answer is not None, f"{name} holds nothing yet."
-        assert isinstance(answer, list), f"{name} is {answer}; a Finding is expected."
+        assert answer is not None, f"{name} has no entry."
+        assert isinstance(answer, list), f"{name} is {answer}; expected a Finding."
         got, metric, speedup = answer
         assert got in BOTTLENECKS, (
-            f"{name}: {got!r:.40} is none of the six names: {', '.join(BOTTLENECKS)}.")
+            f"{name}: {got!r:.40} is not one of the six names: {', '.join(BOTTLENECKS)}.")
         assert got == bottleneck, (
-            f"{name}: {got!r} does not go with the profile: {against(got, known)}.")
+            f"{name}: {got!r} does not fit the profile: {against(got, known)}.")
         assert metric in known, (
-            f"{name}: {metric!r:.40} is no number of the profile, nor one of those that are "
-            f"derived: {', '.join(DERIVED)}.")
+            f"{name}: {metric!r:.40} is not a metric of the profile or one derived from it: "
+            f"{', '.join(DERIVED)}.")
         assert metric in evidence, (
             f"{name}: `{metric}` is {known[metric]:,.4g}. A kernel without this bottleneck could "
             "have the same number.")
         assert type(speedup) in (int, float) and math.isfinite(speedup) and speedup > 0, (
-            f"{name}: predicted_speedup is {speedup!r:.40}, and a finite number above 0 is "
-            "expected.")
+            f"{name}: predicted_speedup is {speedup!r:.40}, expected a finite number above 0.")
         left = profile["ms"] / speedup
         slower = known["ms_per_launch"] / GPU["launch_ms"]
         assert bottleneck != "launch-bound" or not math.isclose(speedup, slower, rel_tol=0.05), (
             f"{name}: {speedup:.4g} is the time of one launch over that of an empty one, "
             f"{GPU['launch_ms']:.2g} ms. There would still be {known['launches']} of them, in "
             f"{left:.3g} ms, and a copy of as many bytes takes {copy_ms(profile):.3g} ms. How many "
-            "does the job need?")
+            "does the task need?")
         assert speedup <= high, (
             f"{name}: {speedup:.4g} times faster are {left:.3g} ms, and a copy of as many bytes "
             f"takes {copy_ms(profile):.3g} ms on this GPU.")
         assert speedup >= low, (
             f"{name}: {speedup:.4g} times faster are {left:.3g} ms, still "
             f"{left / copy_ms(profile):.3g} times what a copy of as many bytes takes. With this "
-            "bottleneck gone, nothing in the profile explains them.")
+            "bottleneck gone, nothing in the profile explains the rest.")
 
     return call(f"the finding of profile {letter}", "finding", letter, check=check)
 
@@ -417,9 +416,9 @@ def predicted(name: str, right: float, words: Callable[[float], str]) -> Case:
     """One entry of PREDICTION; ``words`` say of a wrong number what it would mean."""
     def check(answer: Any, _: str) -> None:
         said = f"PREDICTION[{name!r}]"
-        assert answer is not None, f"{said} holds no number yet. Write one down before you measure."
-        assert not isinstance(answer, str), f"{said} is {answer}; a number is expected."
-        assert math.isfinite(answer), f"{said} is {answer}; a finite number is expected."
+        assert answer is not None, f"{said} has no number yet. Write one down before you measure."
+        assert not isinstance(answer, str), f"{said} is {answer}; expected a number."
+        assert math.isfinite(answer), f"{said} is {answer}; expected a finite number."
         assert math.isclose(answer, right, rel_tol=NEAR), (
             f"{said} is {f'{answer:,.0f}' if answer == int(answer) else f'{answer:,.4g}'}. "
             f"{words(answer)}")
@@ -428,26 +427,26 @@ def predicted(name: str, right: float, words: Callable[[float], str]) -> Case:
 
 
 def of_bytes(ratio: float) -> str:
-    return ("No kernel can do this job with fewer bytes than it has." if ratio < 1 else
-            f"Of 2 bytes that have to move, one in and one out, {2 * ratio:.3g} would be asked "
-            "for. Which of them a second time, by a program that holds its row?")
+    return ("No kernel can move fewer than the compulsory bytes." if ratio < 1 else
+            f"For each compulsory byte read and byte written, {2 * ratio:.3g} bytes would be "
+            "requested. Which of them twice, by a program that holds its row?")
 
 
 def of_launches(count: float) -> str:
     if count == ROWS:
-        return ("That is the number of its rows, and of its programs if each has one. One launch "
-                "starts many programs: how many times does the host ask?")
-    return ("Launches are counted in whole ones." if count != int(count) or count < 1 else
-            "A later launch is needed where programs wait for what others have made. Who waits for "
-            "whom, where each row has a program to itself?")
+        return ("That is the number of rows, and of programs if each owns one row. One launch "
+                "starts many programs. How many launches are there?")
+    return ("The number of launches is a positive integer." if count != int(count) or count < 1 else
+            "Another launch is needed if programs wait for results of others. Does any program "
+            "wait if each row has its own?")
 
 
 def of_sectors(share: float) -> str:
     if 50 <= share <= 100:
-        return "It is a share of what moves, from 0 to 1, and that reads like percent."
-    return ("It is a share of what moves, and cannot be more than all of it." if share > 1 else
-            f"Of each sector of 32 bytes {32 * share:.3g} would be used. How many neighbours of "
-            "one row does a sector hold, and who loads them?")
+        return "It is a fraction from 0 to 1, not a percentage."
+    return ("It is a fraction of the moved bytes and cannot exceed 1." if share > 1 else
+            f"Of each sector of 32 bytes {32 * share:.3g} would be used. How many contiguous "
+            "elements of a row are in one sector, and which program loads them?")
 
 
 PREDICTIONS = (
@@ -478,7 +477,7 @@ suite = Suite(
     reversed_peer=lambda x, eps=EPS: peer(x.flip(1), eps).flip(1),
     cost=lambda x, eps=EPS: Cost(bytes=2 * x.numel() * x.element_size(), flops=3 * x.numel()),
     bench=Bench("columns", (256, 1_024, 4_096, 16_384), lambda n: (rand(4_096, n),),
-                at="4 096 rows of float32", peer=lambda x: F.normalize(x),
+                at="4096 rows of float32", peer=lambda x: F.normalize(x),
                 peer_name="F.normalize"),
     cases=[
         correctness("20 x 256 floats", rand(20, 256), public=True),
@@ -581,17 +580,17 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def test_a_power_of_two_changes_no_bit(submission):
-    """Directions do not change with the unit, and multiplying by a power of two rounds nothing."""
+    """Multiplying by a power of two is exact and does not change a direction."""
     (x,) = submission.draw(rand(20, 90))
 
     result, scaled = submission(x), submission(x * 2.0**20)
 
     off = int((result != scaled).sum())
-    assert off == 0, f"of {result.numel()} numbers {off} change where x is 2**20 times as large"
+    assert off == 0, f"{off} of {result.numel()} elements change if x is 2**20 times as large"
 
 
 def test_normalised_twice_is_normalised_once(submission):

@@ -113,7 +113,7 @@ gather_rows = Function(
                 raises=IndexError, mentions=("7",)),
         refuses("a place right behind the last row", rand(20, 33), planted(12, 20, {11: 20}),
                 raises=IndexError, mentions=("11",)),
-        refuses("three bad places, of which the first is told", rand(20, 33),
+        refuses("three bad places, of which the first is reported", rand(20, 33),
                 planted(40, 20, {13: 25, 30: -4, 31: 90}), raises=IndexError, mentions=("13",)),
         refuses("an int32 place below 0", rand(20, 33), planted(12, 20, {8: -20}, "int32"),
                 raises=IndexError, mentions=("8",)),
@@ -298,7 +298,7 @@ bincount = Function(
                 mentions=("-1",)),
         refuses("a value right behind the last bin", planted(1_000, 10, {999: 10}), 10,
                 raises=ValueError, mentions=("10",)),
-        refuses("three values without a bin, of which the first is told",
+        refuses("three values without a bin, of which the first is reported",
                 planted(1_000, 10, {17: 555, 300: -4, 301: 777}, "int32"), 10, raises=ValueError,
                 mentions=("555",)),
         refuses("a value above 2**31", planted(1_000, 10, {600: (1 << 32) + 3}), 10,
@@ -329,21 +329,21 @@ REMEDIES = ("mask-the-access", "tighten-the-mask", "widen-before-multiplying",
 FIELDS = {"tensor": str, "access": str, "program": int, "bytes_past_end": int, "root_cause": str,
           "remedy": str}
 
-# Why a remedy is none, whatever the report.
+# Remedies that are wrong for every report.
 NO_REMEDY = {
-    "pad-the-allocation": "more bytes behind a tensor hide such an access, and the next tensor "
+    "pad-the-allocation": "more bytes after a tensor hide such an access, and the next tensor "
                           "may have none",
-    "clamp-the-index": "a clamped index gives a wrong number without a word",
-    "add-a-barrier": "a barrier makes the threads of one program wait for each other; programs "
-                     "do not wait at it",
-    "widen-after-multiplying": "what a product has lost in 32 bits does not come back when it is "
+    "clamp-the-index": "a clamped index silently gives a wrong value",
+    "add-a-barrier": "a barrier synchronizes the threads of one program, and not different "
+                     "programs",
+    "widen-after-multiplying": "the product has already overflowed in 32 bits when it is "
                                "widened",
 }
 
 
 def read(name: str, right: Mapping[str, Any], *, tensor: str, access: str, program: Any,
          causes: Mapping[str, str], off: Any, remedy: str) -> Case:
-    """One entry of REPORTS. All other arguments say what in the report speaks against a wrong one.
+    """One entry of REPORTS. The other arguments quote what in the report contradicts a wrong one.
 
     ``program`` and ``off`` may be functions of the wrong number.
     """
@@ -352,12 +352,12 @@ def read(name: str, right: Mapping[str, Any], *, tensor: str, access: str, progr
         assert answer is not None, f"REPORTS has no entry for {name}"
         assert getattr(answer, "type", "") == "ReportAnswer" and all(
             hasattr(answer, field) for field in FIELDS), (
-            f"the entry for {name} is {answer!r:.80}; a ReportAnswer is expected")
+            f"the entry for {name} is {answer!r:.80}, expected a ReportAnswer")
         given = {field: getattr(answer, field) for field in FIELDS}
         for field, kind in FIELDS.items():
             assert type(given[field]) is kind, (
-                f"{name}: `{field}` is {given[field]!r:.60}; "
-                f"{'a whole number' if kind is int else 'a text'} is expected")
+                f"{name}: `{field}` is {given[field]!r:.60}, "
+                f"expected {'an int' if kind is int else 'a string'}")
         assert any(given.values()), f"the entry for {name} is empty"
         wrong = {field: given[field] for field in FIELDS if given[field] != right[field]}
 
@@ -371,12 +371,12 @@ def read(name: str, right: Mapping[str, Any], *, tensor: str, access: str, progr
             f"{name}: `access` is {given['access']!r:.40}; it is \"load\" or \"store\"")
         told("access", access)
         assert given["root_cause"] in CAUSES, (
-            f"{name}: {given['root_cause']!r:.60} is none of the causes in the README's list")
+            f"{name}: {given['root_cause']!r:.60} is not one of the causes in the README")
         told("root_cause", lambda cause: causes[cause])
         told("program", program)
         told("bytes_past_end", off)
         assert given["remedy"] in REMEDIES, (
-            f"{name}: {given['remedy']!r:.60} is none of the remedies in the README's list")
+            f"{name}: {given['remedy']!r:.60} is not one of the remedies in the README")
         told("remedy", lambda chosen: NO_REMEDY.get(chosen, remedy))
 
     return call(f"report {name}", "report", name, check=check)
@@ -394,19 +394,19 @@ def distance(right: int, size: int, of_first: int, of_last: int) -> Any:
         if given * size == right:
             return f"that is a number of elements, of {size} bytes each"
         if given == of_first:
-            return "that is where the first lane went; the program has more lanes that went astray"
+            return "that is the first element; the program has more elements out of bounds"
         if given == of_last:
-            return ("that leads to the first byte of the last access; the last byte that it "
-                    "touches is meant")
+            return ("that leads to the first byte of the last access, and the last byte that it "
+                    "touches is expected")
         if given == -right:
-            return "bytes behind the last one count as positive, and before the first as negative"
+            return "bytes past the last one count as positive, bytes before the first as negative"
         return ("the addresses in the report give another number: from the last byte that the "
                 "tensor owns to the last byte that the program touches")
 
     return why
 
 
-# R3: where a program's row begins, in elements, and what 32 bits make of it.
+# R3: where a program's row begins, in elements, and its value in 32 bits.
 STRIDE, CAUGHT, ROWS, REACHED = 1_300_000, 1_661, 1_664, 1_652
 WRAPPED = (REACHED * STRIDE - 2**32) * 4
 
@@ -414,94 +414,94 @@ WRAPPED = (REACHED * STRIDE - 2**32) * 4
 def early_row(program: int) -> str:
     if program == CAUGHT:
         return ("that is the program that the report caught; programs run in any order, and rows "
-                "before this one went astray as well")
+                "before this one are out of bounds, too")
     if not 0 <= program < ROWS:
         return f"the launch has {ROWS:,} programs, from 0 on"
     start = program * STRIDE
     if start < 2**31:
-        return f"its row begins at element {start:,}, which 32 bits still hold"
-    return f"its row begins at element {start:,}, and that of the program before it is as bad"
+        return f"its row begins at element {start:,}, which still fits 32 bits"
+    return f"its row begins at element {start:,}, and the row before it overflows, too"
 
 
 def far_below(given: int) -> str:
     if given == (CAUGHT * STRIDE - 2**32) * 4:
-        return "that is the distance of the program that the report caught, not of the first one"
+        return "that is the distance of the program in the report, not of the first one"
     if given * 4 == WRAPPED:
         return "that is a number of elements, of 4 bytes each"
     if given == -WRAPPED:
         return "bytes before the first one count as negative"
-    return ("the row that the first such program owns lies elsewhere: take the element at which it "
-            "begins, what is left of that in 32 bits, and 4 bytes an element")
+    return ("the row of the first such program is elsewhere: take the element at which it begins, "
+            "wrap it to 32 bits, and multiply by 4 bytes per element")
 
 
 reports = [
     read("R1", answer("bias", "load", 2, 336, "missing-mask", "mask-the-access"),
-         tensor="the nearest allocation begins at 0x7f3a40000600, and the table of the launch says "
-                "what lies there",
+         tensor="the nearest allocation begins at 0x7f3a40000600, and the launch table names its "
+                "tensor",
          access="the report says what kind of access each error was",
          program=lambda _: "each error names its block, and Triton's programs are CUDA's blocks",
          causes={
-             "off-by-one": "84 lanes went past the end; a bound that is one too high lets one "
-                           "through",
+             "off-by-one": "84 elements are past the end; a bound that is one too high admits "
+                           "one",
              "int32-overflow": "the tensor has 300 elements, and no offset in it comes near 2**31",
-             "race": "one program alone went where no tensor is; nobody else is needed for that",
+             "race": "a single program is enough for this access; no other one takes part",
              "misaligned-view": "every address is a multiple of 4, and a misaligned one would "
                                 "still lie in the tensor",
-             "negative-offset": "the addresses lie behind the last byte, not before the first",
-             "bad-index": "no tensor of indices takes part, and the addresses follow one another "
-                          "without a gap, as the lanes of a block do",
+             "negative-offset": "the addresses lie after the last byte, not before the first",
+             "bad-index": "the launch has no index tensor, and the addresses are contiguous, as "
+                          "those of a block are",
          },
          off=distance(336, 4, 4, 333),
-         remedy="84 of the 128 lanes of the last block have no element, and nothing holds them "
-                "back; this would not either"),
+         remedy="84 of the 128 elements of the last block are past the end and not masked; this "
+                "does not mask them"),
     read("R2", answer("out", "store", 7, 2, "off-by-one", "tighten-the-mask"),
          tensor="the finding names the tensor whose end was passed",
          access="the finding says what the program did",
          program=lambda _: "the finding names the program",
          causes={
-             "missing-mask": "the last block has 24 lanes behind the end, and 23 of them were kept "
-                             "from storing",
+             "missing-mask": "the last block has 24 elements past the end, and 23 of them were "
+                             "masked",
              "int32-overflow": "the tensor has 1,000 elements, and no offset in it comes near "
                                "2**31",
-             "race": "one program alone stored where no tensor is; nobody else is needed for that",
+             "race": "a single program is enough for this store; no other one takes part",
              "misaligned-view": "the element's address is a multiple of its 2 bytes, and a "
                                 "misaligned one would still lie in the tensor",
-             "negative-offset": "index 1000 lies behind the last element, not before the first",
-             "bad-index": "no tensor of indices takes part, and the index is the very next one "
-                          "behind the end",
+             "negative-offset": "index 1000 lies after the last element, not before the first",
+             "bad-index": "the launch has no index tensor, and the index is the first one past "
+                          "the end",
          },
          off=distance(2, 2, 4, 0),
-         remedy="one lane of 24 was let through, by a mask that is there; this does not change "
-                "which"),
+         remedy="the mask exists and admits one element of 24 too many; this does not change "
+                "that"),
     read("R3", answer("x", "load", REACHED, WRAPPED, "int32-overflow", "widen-before-multiplying"),
-         tensor="the nearest allocation begins at 0x7f3a40000000, and the table of the launch says "
-                "what lies there",
+         tensor="the nearest allocation begins at 0x7f3a40000000, and the launch table names its "
+                "tensor",
          access="the report says what kind of access the error was",
          program=early_row,
          causes={
              "missing-mask": "the address lies 8.5 GB below the tensor: no mask bug jumps that far",
              "off-by-one": "the address lies 8.5 GB below the tensor, and one element is 4 bytes",
-             "race": "one program alone went where no tensor is; nobody else is needed for that",
+             "race": "a single program is enough for this access; no other one takes part",
              "misaligned-view": "the address is a multiple of 4, and a misaligned one would lie "
                                 "near the tensor",
-             "negative-offset": "rows and columns count up from 0 here; what was subtracted would "
-                                "have to be as large as 2**31 elements",
-             "bad-index": "no tensor of indices takes part in this launch",
+             "negative-offset": "rows and columns count up from 0 here; a subtraction would have "
+                                "to be of 2**31 elements",
+             "bad-index": "the launch has no index tensor",
          },
          off=far_below,
-         remedy="where the row begins would be computed as before"),
+         remedy="the offset of the row would still be computed in 32 bits"),
     read("R4", answer("totals", "store", 1, 0, "race", "use-an-atomic"),
-         tensor="the findings name the tensor on which programs meet",
-         access="programs that only load the same element do not disturb each other",
+         tensor="the findings name the tensor that two programs access",
+         access="programs that only load the same element do not race",
          program=lambda given: ("that program is the later one of the two" if given == 4 else
                                 "the findings name the two programs, and this is neither"),
          causes=dict.fromkeys(
              ("missing-mask", "off-by-one", "int32-overflow", "negative-offset", "bad-index"),
              "no access left its tensor, and that is what this cause leads to") | {
-             "misaligned-view": "how an address is divisible says nothing of two programs that "
-                                "meet at one element"},
+             "misaligned-view": "alignment does not affect two programs that access one "
+                                "element"},
          off=lambda _: "no access left its tensor",
-         remedy="both programs would still load the old number before either has stored its own"),
+         remedy="both programs could still load the old value before either stores"),
     read("R5", answer("x", "load", 0, 0, "misaligned-view", "align-the-view"),
          tensor="the profiles differ in one kind of instruction, and the table says which tensor "
                 "that belongs to",
@@ -510,11 +510,11 @@ reports = [
                            "the first",
          causes=dict.fromkeys(
              ("missing-mask", "off-by-one", "int32-overflow", "negative-offset", "bad-index"),
-             "nothing was found: no access left its tensor") | {
-             "race": "nothing was found: no two programs met at one element"},
+             "the report has no out-of-bounds access") | {
+             "race": "the report has no two programs that access one element"},
          off=lambda _: "no access left its tensor",
          remedy="the same kernel loads 16 bytes at a time in the benchmark; the address of the "
-                "first element is all that differs, and this leaves it as it is"),
+                "first element is the only difference, and this does not change it"),
 ]
 
 
@@ -538,26 +538,26 @@ def in_words(runs: object) -> str:
 def inside_of_allocation(told: Mapping[str, Any], zone: int) -> None:
     outside = told.get("outside")
     assert outside is None, (
-        f"byte {outside[1]} {'before the tensor' if outside[0] == 'before' else 'behind the end'} "
-        f"lies outside of the tensor's allocation; red zones of {zone} bytes are asked for on "
-        "either side, in one allocation with the tensor")
+        f"byte {outside[1]} {'before the tensor' if outside[0] == 'before' else 'past the end'} "
+        f"lies outside the allocation; expected red zones of {zone} bytes on either side, in "
+        "one allocation with the tensor")
 
 
 def corrupted(name: str, changes: Sequence[tuple[str, int, int]], expected: Sequence[Run], *,
               shape: Sequence[int] = (10,), dtype: str = "float32", red_zone: int | None = None,
               values: Sequence[int] = (0,), hint: str = "") -> Case:
-    """Bytes are written beside a guarded tensor; ``check`` has to tell of them and of no others."""
+    """Writes bytes next to a guarded tensor; ``check`` must report exactly these."""
 
     def check(told: Any, *_: object) -> None:
         inside_of_allocation(told, red_zone or 256)
         got = told["first"]
         assert isinstance(got, list), (
-            f"`check` returned {got!r:.60}; a list of Corruption is expected")
+            f"`check` returned {got!r:.60}, expected a list of Corruption")
         said = f"{hint or 'written: ' + in_words([list(one) for one in changes])}; `check` "
         assert got == list(expected), (
-            f"{said}told of {in_words(got)}, expected {in_words(list(expected))}")
+            f"{said}reported {in_words(got)}, expected {in_words(list(expected))}")
         assert told["again"] == got, (
-            f"{said}told of {in_words(got)}, and asked again of {in_words(told['again'])}")
+            f"{said}reported {in_words(got)}, and on a second call {in_words(told['again'])}")
 
     return call(f"red zones: {name}", "corrupted", list(shape), dtype, red_zone,
                 [list(one) for one in changes], list(values), check=check)
@@ -565,7 +565,7 @@ def corrupted(name: str, changes: Sequence[tuple[str, int, int]], expected: Sequ
 
 def made(name: str, shape: Sequence[int], dtype: str = "float32",
          red_zone: int | None = None) -> Case:
-    """What the tensor is, before anybody writes."""
+    """The tensor before anything is written."""
 
     def check(told: Any, *_: object) -> None:
         zone = red_zone or 256
@@ -573,19 +573,19 @@ def made(name: str, shape: Sequence[int], dtype: str = "float32",
             assert told[what] == right, f"the tensor's {what} is {told[what]}, expected {right}"
         assert told["contiguous"], "the tensor is not contiguous"
         assert told["address"] == 0, (
-            f"the tensor's address is {told['address']} above a multiple of 16, with a red zone "
-            f"of {zone} bytes")
+            f"the tensor's address is {told['address']} bytes above a multiple of 16, with a red "
+            f"zone of {zone} bytes")
         for side in ("before", "after"):
             assert told[side] >= zone, (
-                f"the allocation has {told[side]} bytes {side} the tensor, and red zones of {zone} "
-                "are asked for on either side")
+                f"the allocation has {told[side]} bytes {side} the tensor, expected red zones of "
+                f"{zone} on either side")
             assert told[f"pattern {side}"], (
                 f"the {zone} bytes {side} the tensor do not all hold 0xA5")
         assert not told["held"], (
-            f"nobody has written into the tensor of {dtype}, and {told['held']}; NaN is asked for "
-            "in each element, and bytes of 0xA5 where the type has no NaN")
+            f"nothing was written into the tensor of {dtype}, and {told['held']}; expected NaN in "
+            "each element, or bytes of 0xA5 if the dtype has no NaN")
         assert told["check"] == [], (
-            f"nobody has written, and `check` told of {in_words(told['check'])}")
+            f"nothing was written, and `check` reported {in_words(told['check'])}")
 
     return call(f"guarded_empty: {name}", "guarded_empty", list(shape), dtype, red_zone,
                 check=check)
@@ -602,7 +602,7 @@ def all_bytes(red_zone: int) -> Case:
         if told["missed"]:
             side, offset, got = told["first"][0]
             raise AssertionError(
-                f"of {2 * red_zone} single bytes, {told['missed']} were not told as what they are; "
+                f"of {2 * red_zone} single bytes, {told['missed']} were not reported as such; "
                 f"the first: 1 byte {side} the tensor at offset {offset} gave {in_words(got)}")
 
     return call(f"red zones: each byte of {red_zone} on either side", "each_byte", red_zone,
@@ -610,19 +610,19 @@ def all_bytes(red_zone: int) -> Case:
 
 
 def untouched(told: Any, *_: object) -> None:
-    assert told["kept"], "the tensor does not hold what was written into it"
+    assert told["kept"], "the tensor does not contain the values that were written into it"
     assert told["first"] == [], (
-        f"only the tensor's own elements were written, and `check` told of "
+        f"only the tensor's own elements were written, and `check` reported "
         f"{in_words(told['first'])}")
 
 
 def told_apart(told: Any, *_: object) -> None:
     inside_of_allocation(told, 256)
     assert told["first"] == [["after", 2, 3]], (
-        f"3 bytes were written behind the first of two tensors, at offset 2; its `check` told of "
+        f"3 bytes were written after the first of two tensors, at offset 2; its `check` reported "
         f"{in_words(told['first'])}")
     assert told["other"] == [], (
-        f"nobody wrote beside the second of two tensors; its `check` told of "
+        f"nothing was written next to the second of two tensors; its `check` reported "
         f"{in_words(told['other'])}")
 
 
@@ -655,9 +655,9 @@ guards = [
     corrupted("one element before the start", [("before", 0, 4)], [["before", 0, 4]]),
     corrupted("a stray element before the start", [("before", 36, 4)], [["before", 36, 4]]),
     corrupted("inside only", [("after", -40, 40)], [],
-              hint="written were all 40 bytes of the tensor and no other"),
+              hint="written: all 40 bytes of the tensor and no others"),
     corrupted("from the inside across the end", [("after", -8, 12)], [["after", 0, 4]],
-              hint="written were the last 8 bytes of the tensor and 4 behind them"),
+              hint="written: the last 8 bytes of the tensor and 4 after them"),
     corrupted("three places", [("before", 30, 5), ("after", 0, 2), ("after", 77, 1)],
               [["before", 30, 5], ["after", 0, 2], ["after", 77, 1]]),
     corrupted("two places before", [("before", 3, 2), ("before", 100, 7)],
@@ -665,11 +665,11 @@ guards = [
     corrupted("two runs with one byte between", [("after", 10, 3), ("after", 14, 3)],
               [["after", 10, 3], ["after", 14, 3]]),
     corrupted("two writes side by side", [("after", 10, 3), ("after", 13, 3)],
-              [["after", 10, 6]], hint="written: bytes 10 to 12 and 13 to 15 behind the tensor"),
+              [["after", 10, 6]], hint="written: bytes 10 to 12 and 13 to 15 after the tensor"),
     corrupted("all of both zones", [("before", 0, 256), ("after", 0, 256)],
               [["before", 0, 256], ["after", 0, 256]], values=(1, 0xFF)),
     corrupted("the value of the pattern", [("before", 0, 8), ("after", 0, 8)], [], values=(0xA5,),
-              hint="written was the pattern itself, which nobody can tell"),
+              hint="written: the pattern itself, which cannot be detected"),
     corrupted("one bit", [("after", 31, 1)], [["after", 31, 1]], values=(0xA4,)),
     corrupted("beside 7 bytes", [("after", 0, 1), ("before", 0, 1)],
               [["before", 0, 1], ["after", 0, 1]], shape=[7], dtype="uint8", red_zone=20),
@@ -717,7 +717,7 @@ def pattern(name: str, offsets: Sequence[int], itemsize: int = 4, base: int | No
 
     def check(answer: Any, *_: object) -> None:
         assert getattr(answer, "type", "") == "AccessStats", (
-            f"`access_stats` returned {answer!r:.80}; an AccessStats is expected")
+            f"`access_stats` returned {answer!r:.80}, expected an AccessStats")
         for field, wanted in right.items():
             got = getattr(answer, field, None)
             kind: Any = (int, float) if field == "efficiency" else type(wanted)
@@ -734,26 +734,26 @@ SHUFFLED = [(17 * lane + 5) % 32 for lane in range(32)]
 SCATTERED = [(lane * 7_919 + 13) % 100_003 for lane in range(32)]
 
 patterns = [
-    pattern("32 neighbours", range(32)),
-    pattern("32 neighbours, each 2 bytes", range(32), 2),
-    pattern("32 neighbours, each 1 byte", range(32), 1),
-    pattern("32 neighbours, each 8 bytes", range(32), 8),
-    pattern("neighbours from 4 on", range(4, 36)),
-    pattern("neighbours from 1 on", range(1, 33)),
-    pattern("neighbours from 2 on", range(2, 34)),
-    pattern("30 neighbours", range(30)),
+    pattern("32 contiguous elements", range(32)),
+    pattern("32 contiguous elements, each 2 bytes", range(32), 2),
+    pattern("32 contiguous elements, each 1 byte", range(32), 1),
+    pattern("32 contiguous elements, each 8 bytes", range(32), 8),
+    pattern("contiguous from 4 on", range(4, 36)),
+    pattern("contiguous from 1 on", range(1, 33)),
+    pattern("contiguous from 2 on", range(2, 34)),
+    pattern("30 contiguous elements", range(30)),
     pattern("every other element", range(0, 64, 2)),
     pattern("every 25th element", range(0, 800, 25)),
     pattern("every 32nd element", range(0, 1_024, 32)),
     pattern("backwards", range(31, -1, -1)),
-    pattern("neighbours in another order", SHUFFLED),
+    pattern("contiguous in another order", SHUFFLED),
     pattern("scattered", SCATTERED),
     pattern("all lanes at one element", [9] * 32),
     pattern("two lanes at each element", [lane // 2 for lane in range(32)]),
-    pattern("four neighbours, then a gap", [100 * (lane // 4) + lane % 4 for lane in range(32)]),
+    pattern("groups of four, then a gap", [100 * (lane // 4) + lane % 4 for lane in range(32)]),
     pattern("pairs with gaps", [10 * (lane // 2) + lane % 2 for lane in range(32)]),
-    pattern("neighbours of 2 bytes in fours", [12 * (lane // 4) + lane % 4 for lane in range(32)],
-            2),
+    pattern("groups of four elements of 2 bytes",
+            [12 * (lane // 4) + lane % 4 for lane in range(32)], 2),
     pattern("one lane", [5]),
     pattern("before the base", range(-8, 24)),
     pattern("the base at a multiple of 4", range(32), 4, 4),
@@ -763,7 +763,7 @@ patterns = [
     pattern("the base at a multiple of 8, each 2 bytes", range(64), 2, 8),
     pattern("the base at a multiple of 4, from 3 on", range(3, 35), 4, 4),
     pattern("the base at a multiple of 8, each 8 bytes", range(16), 8, 8),
-    call("access_stats: no lane", "access_stats", [], 4, raises=ValueError, mentions=("offsets",)),
+    call("access_stats: no lanes", "access_stats", [], 4, raises=ValueError, mentions=("offsets",)),
     call("access_stats: an alignment of 3", "access_stats", [0, 1], 1, 3, raises=ValueError,
          mentions=("base_alignment", "3")),
     call("access_stats: an alignment of 32", "access_stats", [0, 1], 4, 32, raises=ValueError,
@@ -776,7 +776,7 @@ patterns = [
 def aligned(name: str, dtype: str, offsets: Sequence[int], right: Sequence[int]) -> Case:
     def check(answer: Any, *_: object) -> None:
         assert answer == list(right), (
-            f"views of {dtype} that begin {', '.join(map(str, offsets))} elements behind an "
+            f"views of {dtype} that begin {', '.join(map(str, offsets))} elements after an "
             f"address divisible by 16 gave {answer!r:.60}, expected {list(right)}")
 
     return call(f"alignment_of: {name}", "alignment_of", dtype, list(offsets), check=check)

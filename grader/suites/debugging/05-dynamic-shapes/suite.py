@@ -334,9 +334,9 @@ def number_of_keys(launches: Sequence[Launch]) -> int:
 
 def check_number(answer: object, right: int, count: int, why: str) -> None:
     assert type(answer) is int, (
-        f"`specialization_keys` returned {answer!r:.60}; the number of variants is expected")
+        f"`specialization_keys` returned {answer!r:.60}, expected the number of variants")
     assert answer == right, (
-        f"`specialization_keys` returned {answer} for {count} launches, of which Triton makes "
+        f"`specialization_keys` returned {answer} for {count} launches, for which Triton compiles "
         f"{right} variant{'s' * (right != 1)}{why and f': {why}'}")
 
 
@@ -362,60 +362,60 @@ def keyed_at_random(number: int) -> Case:
 
 
 def check_kept(answer: object, *_: object) -> None:
-    assert answer is True, "`specialization_keys` changed one of the records that it counted"
+    assert answer is True, "`specialization_keys` modified one of the records"
 
 
 X = pointer()
 key_cases = [
-    keyed("n is 1, 2 and 16", "of n, three different things are known in them",
+    keyed("n is 1, 2 and 16", "Triton specializes on 1, on multiples of 16, and on no other value",
           *(launch(x_ptr=X, n=n) for n in (1, 2, 16)), public=True),
     keyed("no launch", "nothing is launched"),
     keyed("one launch three times", "all three are alike", *[launch(x_ptr=X, n=100)] * 3),
-    keyed("n is 2, 3, 5, 7 and 4 097", "n differs, and no value of it is one that Triton looks at",
+    keyed("n is 2, 3, 5, 7 and 4 097", "n differs, and Triton specializes on none of its values",
           *(launch(x_ptr=X, n=n) for n in (2, 3, 5, 7, 4_097))),
-    keyed("n is 16, 32, 48 and 4 096", "n differs, and one thing is known of all values",
+    keyed("n is 16, 32, 48 and 4 096", "n differs, and all values are multiples of 16",
           *(launch(x_ptr=X, n=n) for n in (16, 32, 48, 4_096))),
-    keyed("n is 0, 16 and -16", "0 is a multiple of every number, and so are negative ones",
+    keyed("n is 0, 16 and -16", "0 and negative values can be multiples of 16, too",
           *(launch(x_ptr=X, n=n) for n in (0, 16, -16))),
     keyed("n is 8, 24 and 32", "one of the three is a multiple of 16",
           *(launch(x_ptr=X, n=n) for n in (8, 24, 32))),
-    keyed("n and m are 1, 16 or 17, in all ways", "each of the two is known in three ways",
+    keyed("n and m are 1, 16 or 17, in all ways", "each of the two has three classes of values",
           *(launch(x_ptr=X, n=n, m=m) for n, m in itertools.product((1, 16, 17), repeat=2))),
-    keyed("n around 2**31", "beyond 31 bits and a sign, an integer has another type",
+    keyed("n around 2**31", "an integer that does not fit int32 has another type",
           *(launch(x_ptr=X, n=n) for n in (2**31 - 1, 2**31, 2**31 + 1, -2**31, -2**31 - 1))),
-    keyed("n around 2**63", "from 2**63 on an integer has no sign",
+    keyed("n around 2**63", "from 2**63 on, an integer is unsigned",
           *(launch(x_ptr=X, n=n) for n in (2**63 - 1, 2**63 + 1))),
-    keyed("a scale of 0.5, 1.0 and 16.0", "floats are passed, and nothing is known of their values",
+    keyed("a scale of 0.5, 1.0 and 16.0", "Triton does not specialize on the values of floats",
           *(launch(x_ptr=X, n=100, scale=s) for s in (0.5, 1.0, 16.0))),
-    keyed("a flag of True and of False", "the flag is passed at run time, and its value is "
-          "not looked at, although Python takes True for the integer 1",
+    keyed("a flag of True and of False", "the flag is passed at run time without specialization, "
+          "although True == 1 in Python",
           *(launch(x_ptr=X, n=100, flag=flag) for flag in (True, False))),
-    keyed("n is True and n is 1", "a truth value has a type of its own, although "
-          "Python takes True for the integer 1",
+    keyed("n is True and n is 1", "a bool has its own type, although True == 1 in "
+          "Python",
           *(launch(x_ptr=X, n=n) for n in (True, 1))),
     keyed("a tensor or None", "without a tensor there is no pointer",
           *(launch(x_ptr=X, bias_ptr=bias) for bias in (X, None))),
-    keyed("two dtypes", "a pointer to float16 is no pointer to float32",
+    keyed("two dtypes", "a pointer to float16 is not a pointer to float32",
           *(launch(x_ptr=pointer(dtype=dtype), n=100) for dtype in ("float32", "float16"))),
-    keyed("addresses that are multiples of 16", "the addresses differ and are alike to Triton",
+    keyed("addresses that are multiples of 16", "the addresses differ and are all multiples of 16",
           *(launch(x_ptr=pointer(address), n=100) for address in (4_096, 4_112, 8_192))),
     keyed("addresses 4 096, 4 100 and 4 104", "one of the addresses is a multiple of 16",
           *(launch(x_ptr=pointer(address), n=100) for address in (4_096, 4_100, 4_104))),
     keyed("BLOCK is 64, 128 and 256", "BLOCK is a constexpr",
           *(launch(x_ptr=X, n=100, constexprs={"BLOCK": block}) for block in (64, 128, 256))),
-    keyed("BLOCK and N are exchanged", "the two launches have other values of the same constexprs",
+    keyed("BLOCK and N are swapped", "the two launches have other values of the same constexprs",
           *(launch(x_ptr=X, constexprs=pair) for pair in ({"BLOCK": 64, "N": 128},
                                                           {"BLOCK": 128, "N": 64}))),
-    keyed("n and m are exchanged", "one of n and m is a multiple of 16, not the same in both",
+    keyed("n and m are swapped", "one of n and m is a multiple of 16, not the same in both",
           launch(x_ptr=X, n=16, m=17), launch(x_ptr=X, n=17, m=16)),
-    keyed("two kernels", "each kernel has code of its own",
+    keyed("two kernels", "each kernel has its own code",
           launch("scale_kernel", x_ptr=X, n=100), launch("shift_kernel", x_ptr=X, n=100)),
-    keyed("4 and 8 warps", "the launches ask for other numbers of warps",
+    keyed("4 and 8 warps", "the number of warps differs",
           *(launch(x_ptr=X, n=100, num_warps=warps) for warps in (4, 8))),
     keyed("do_not_specialize names n: 1, 16 and 17", "do_not_specialize names n",
           *(launch(x_ptr=X, n=n, fixed=["n"]) for n in (1, 16, 17))),
-    keyed("do_not_specialize names n: 17 and 2**31", "also where nothing is to be known of a "
-          "value, it has a type", *(launch(x_ptr=X, n=n, fixed=["n"]) for n in (17, 2**31))),
+    keyed("do_not_specialize names n: 17 and 2**31", "an argument without specialization "
+          "still has a type", *(launch(x_ptr=X, n=n, fixed=["n"]) for n in (17, 2**31))),
     keyed("do_not_specialize names x_ptr", "do_not_specialize names x_ptr, and its dtypes differ",
           *(launch(x_ptr=pointer(*one), n=100, fixed=["x_ptr"])
             for one in ((4_096,), (4_100,), (4_096, "float16"), (4_098, "float16")))),
@@ -426,7 +426,7 @@ key_cases = [
     keyed("64 lengths at run time", "T is an argument",
           *(launch(x_ptr=X, T=1 + 65 * n) for n in range(64))),
     *map(keyed_at_random, (1, 2, 3)),
-    call("specialization_keys: records stay as they are", "keys_left_alone",
+    call("specialization_keys: records are not modified", "keys_left_alone",
          [launch(x_ptr=X, n=n) for n in (1, 2)], check=check_kept),
 ]
 
@@ -442,7 +442,7 @@ def elements(count: int) -> str:
 
 
 def check_room(answer: object, lengths_: Sequence[int], *_: object) -> None:
-    """Only what is too small; other wrong answers are the business of the next case."""
+    """Checks only for buckets that are too small; the next case checks the rest."""
     for n, bucket in zip(lengths_, answer if isinstance(answer, list) else [], strict=False):
         if type(bucket) is int:
             assert bucket >= n, (f"length {n} was put into a bucket of {bucket}: "
@@ -453,16 +453,16 @@ def check_buckets(answer: Any, lengths_: Sequence[int], buckets: Sequence[int]) 
     for n, bucket in zip(lengths_, answer, strict=True):
         assert type(bucket) is int, (
             f"the bucket of {n} is {bucket!r:.60}, expected one of the sizes {buckets}")
-        assert bucket in buckets, f"{n} was put into {bucket}, which is none of {buckets}"
+        assert bucket in buckets, f"{n} was put into {bucket}, which is not one of {buckets}"
         assert bucket >= n, f"{n} was put into {bucket}: {elements(n - bucket)} past its end"
         right = min(size for size in buckets if size >= n)
         assert bucket == right, (f"{n} was put into {bucket} of the buckets {buckets}, although "
-                                 f"{right} holds it: {elements(bucket - right)} there in vain")
+                                 f"{right} holds it: {elements(bucket - right)} unused")
 
 
 def check_list(answer: Any, n: int, buckets: Sequence[int]) -> None:
     bucket, kept = answer
-    assert kept is True, "`bucket_length` changed the list of buckets"
+    assert kept is True, "`bucket_length` modified the list of buckets"
     check_buckets([bucket], [n], buckets)
 
 
@@ -497,10 +497,10 @@ bucket_cases = [
 def check_padded(answer: Mapping[str, Any], x: torch.Tensor, buckets: Sequence[int],
                  fill: float) -> None:
     assert not answer["form"], (
-        f"`pad_to_bucket` returned {answer['form']}; a tensor and a length in a tuple are expected")
+        f"`pad_to_bucket` returned {answer['form']}; expected a tuple of a tensor and a length")
     n = x.shape[-1]
     size = min(bucket for bucket in buckets if bucket >= n)
-    assert answer["same"], "`pad_to_bucket` changed x"
+    assert answer["same"], "`pad_to_bucket` modified x"
     assert answer["shape"] == [*x.shape[:-1], size], (
         f"`x` of shape {tuple(x.shape)} was padded to {tuple(answer['shape'])}, and the bucket of "
         f"{n} is {size}")
@@ -509,10 +509,10 @@ def check_padded(answer: Mapping[str, Any], x: torch.Tensor, buckets: Sequence[i
     assert type(answer["n"]) is int and answer["n"] == n, (
         f"the length that was returned is {answer['n']!r:.60}, x had {n}")
     padded = torch.tensor(answer["values"], dtype=torch.float64).reshape(answer["shape"])
-    assert torch.equal(padded[..., :n], x.double()), "in front there is something else than `x`"
+    assert torch.equal(padded[..., :n], x.double()), "the first elements are not those of `x`"
     strange_ = padded[..., n:][padded[..., n:] != fill]
     assert not strange_.numel(), (
-        f"{strange_.numel()} elements behind the end of x are not {fill}, one is {strange_[0]:g}")
+        f"{strange_.numel()} elements after the end of x are not {fill}, one is {strange_[0]:g}")
 
 
 def filled(name: str, x: Input, buckets: Sequence[int], fill: float) -> Case:
@@ -546,7 +546,7 @@ pad_cases = [
 
 
 def read_log(text: str) -> list[Launch]:
-    """The launches that `storm.log` tells of."""
+    """Parses the launches in `storm.log`."""
     found = []
     for line in text.splitlines():
         _, told, constexprs, options = (part.split() for part in line.split("|"))
@@ -575,12 +575,12 @@ LOG = read_log(Path(__file__).with_name("storm.log").read_text(encoding="utf-8")
 CULPRIT = "T"
 BEFORE = number_of_keys(LOG)
 AFTER = number_of_keys([at_run_time(one, CULPRIT, fixed=True) for one in LOG])
-SPECIALISED = number_of_keys([at_run_time(one, CULPRIT, fixed=False) for one in LOG])
+SPECIALIZED = number_of_keys([at_run_time(one, CULPRIT, fixed=False) for one in LOG])
 KERNEL = LOG[0]["kernel"]
 
 
 def things_known(name: str) -> int:
-    """How many different things are known of a parameter in the log."""
+    """Counts the classes of values of a parameter in the log."""
     return len({key(launch(constexprs={name: one["constexprs"][name]})
                     if name in one["constexprs"]
                     else launch(**{name: one["arguments"][name]})) for one in LOG})
@@ -594,49 +594,49 @@ def fields_of(answer: object) -> Any:
 
 def check_culprit(answer: object) -> None:
     culprit = fields_of(answer).culprit
-    assert isinstance(culprit, str), f"the culprit is {culprit!r:.60}, expected a text"
+    assert isinstance(culprit, str), f"the culprit is {culprit!r:.60}, expected a string"
     assert culprit, "the culprit is empty"
     names = [*LOG[0]["arguments"], *LOG[0]["constexprs"]]
     assert culprit in names, (
         f"the culprit is {culprit!r:.60}; the arguments in the log are {', '.join(names)}")
     things = things_known(culprit)
-    told = "one and the same thing" if things == 1 else f"only {things} different things"
+    classes = "one class of values" if things == 1 else f"only {things} classes of values"
     assert culprit == CULPRIT, (
-        f"the culprit is {culprit!r}, but of {culprit} Triton knows {told} in the whole log, which "
-        f"does not explain code that is compiled again for most requests")
+        f"the culprit is {culprit!r}, but {culprit} has {classes} in the whole log, which does "
+        f"not explain a compilation for most requests")
 
 
 def check_before(answer: object) -> None:
     before = fields_of(answer).variants_before
-    assert type(before) is int, f"variants_before is {before!r:.60}, expected a whole number"
-    assert before, "variants_before is 0, and the log tells of launches"
+    assert type(before) is int, f"variants_before is {before!r:.60}, expected an int"
+    assert before, "variants_before is 0, and the log contains launches"
     values = len({one["constexprs"][CULPRIT] for one in LOG})
     assert before != len(LOG), (
-        f"variants_before is {before}, the number of lines; in some of them code was found that "
-        f"had been compiled")
+        f"variants_before is {before}, the number of lines; some of them found code that "
+        f"had already been compiled")
     assert before != values, (
-        f"variants_before is {before}, which is in how many lengths the requests came; some "
-        f"lengths were compiled more than once, for other reasons")
+        f"variants_before is {before}, the number of distinct lengths; some lengths "
+        f"were compiled more than once, for other reasons")
     assert before == BEFORE, (
-        f"variants_before is {before}; the log says in each line whether code was compiled, and "
-        f"that is not how often")
+        f"variants_before is {before}; each line of the log states whether code was "
+        f"compiled, which gives another number")
 
 
 def check_after(answer: object) -> None:
     after = fields_of(answer).variants_after
-    assert type(after) is int, f"variants_after is {after!r:.60}, expected a whole number"
+    assert type(after) is int, f"variants_after is {after!r:.60}, expected an int"
     assert after, "variants_after is 0, but even a kernel without any constexpr is compiled once"
-    assert after != BEFORE, (f"variants_after is {after}, as many as before; the argument that is "
-                             f"passed at run time would have made no difference")
-    assert after != SPECIALISED, (
-        f"variants_after is {after}, which holds where the argument is passed at run time and "
-        f"specialised: 1 and multiples of 16 are still told apart then")
+    assert after != BEFORE, (f"variants_after is {after}, as many as before; passing the argument "
+                             f"at run time would have made no difference")
+    assert after != SPECIALIZED, (
+        f"variants_after is {after}, which is right if the argument is passed at run time and "
+        f"specialized: 1 and multiples of 16 are then still distinguished")
     assert after != 1, (
         "variants_after is 1, but the requests differ in more than their length: in types, in "
         "addresses, in the width of the model")
     assert after == AFTER, (
-        f"variants_after is {after}; with the argument out of the way, what is left in the log to "
-        f"tell launches apart makes {'more' if after < AFTER else 'fewer'} variants")
+        f"variants_after is {after}; without this argument, the other differences in the log "
+        f"make {'more' if after < AFTER else 'fewer'} variants")
 
 
 storm_cases = [

@@ -101,7 +101,7 @@ def reals(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """By the elementary formula: an infinite part may give NaN, which C99 would mend."""
+    """By the elementary formula: an infinite part may give NaN, unlike in C99."""
     (ar, ai), (br, bi) = reals(a), reals(b)
     return torch.view_as_complex(torch.stack((ar * br - ai * bi, ar * bi + ai * br), -1))
 
@@ -173,7 +173,7 @@ def layouts(more: Callable[[Input], Sequence[Any]]) -> list[Case]:
 
 
 def no_tensors(name: str, *others: Any) -> list[Case]:
-    """Refusals of a first argument that is no tensor, or of a dtype that is not supported."""
+    """Rejections of a first argument that is not a tensor or has an unsupported dtype."""
     return [
         refuses(f"{name} is a list", [1.0, 2.0], *others, raises=TypeError,
                 mentions=(name, "list")),
@@ -482,8 +482,8 @@ MATRICES = ({"R": 64, "C": 1_000, "e": 4}, {"R": 4_096, "C": 128, "e": 2},
             {"R": 3, "C": 65_536, "e": 4})
 
 
-WAITS = ("A GPU does dozens of operations in the time in which a byte comes from memory. How many "
-         "operations are there for a byte here?")
+WAITS = ("A GPU computes dozens of FLOP in the time that a byte takes from memory. What is the "
+         "arithmetic intensity here?")
 
 designs = [
     call("the design of poly_act", "design", "poly_act", POLYNOMIALS, check=is_designed(
@@ -511,8 +511,8 @@ designs = [
         (of(2, "R", "C"), of(6, "R", "C")),
         "memory",
         {"bound": WAITS, "bytes": "Each element is read once; each row writes one float32.",
-         "flops": "Count for each element: its size, the maximum, the division, the square, the "
-         "sum."})),
+         "flops": "Count for each element: its magnitude, the maximum, the division, the square, "
+         "the sum."})),
 ]
 
 
@@ -524,18 +524,18 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def furthest(got: torch.Tensor, expected: torch.Tensor, most: torch.Tensor | float) -> str:
-    """The element that is furthest off, in words; nothing where all are within ``most``."""
+    """Names the element with the largest error; empty if all are within ``most``."""
     got, expected = got.double(), expected.double()
     over = (got - expected).abs() / (torch.as_tensor(most, dtype=torch.float64) + 1e-300)
     over[(got == expected) | (got.isnan() & expected.isnan())] = 0.0  # also where neither is finite
     if bool((over <= 1).all()):
         return ""
     worst = int(over.nan_to_num(nan=INF).argmax())
-    return f"element {worst} is {got[worst]:.9g} where {expected[worst]:.9g} belongs"
+    return f"element {worst} is {got[worst]:.9g}, expected {expected[worst]:.9g}"
 
 
 def test_a_polynomial_of_0_and_1_is_the_identity(submission):
@@ -588,4 +588,4 @@ def test_a_norm_grows_with_its_row(submission):
 
         expected = abs(factor) * plain.double()
         assert not (wrong := furthest(grown, expected, expected * 2.0**-20)), (
-            f"of the norms of {factor:g} x, {wrong}")
+            f"for the norms of {factor:g} x, {wrong}")

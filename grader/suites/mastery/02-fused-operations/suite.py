@@ -60,12 +60,12 @@ MANY = 10_000_000  # elements at real size
 
 ACTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "none": lambda z: z, "relu": torch.relu, "silu": F.silu,
-    # As the formula stands: of infinity in float32, `F.gelu` on a processor gives NaN.
+    # By the formula: `F.gelu` of infinity in float32 is NaN on a CPU.
     "gelu": lambda z: z * (0.5 + 0.5 * torch.erf(z * math.sqrt(0.5))),
 }
 WRONG_GELUS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "what GELU by tanh gives": lambda z: F.gelu(z, approximate="tanh"),
-    "what x * sigmoid(1.702 * x) gives in the place of GELU": lambda z: z * (1.702 * z).sigmoid(),
+    "what x * sigmoid(1.702 * x) gives instead of GELU": lambda z: z * (1.702 * z).sigmoid(),
 }
 STEEPEST = 1.13  # slope of GELU; that of the others is smaller
 
@@ -134,16 +134,16 @@ def linear_cost(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None,
 
 def layer_norm(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                eps: float = EPS) -> torch.Tensor:
-    """As the formula stands, in the dtype of x."""
+    """By the formula, in the dtype of x."""
     return with_sum_over(x.shape[1], x, weight, bias, eps)
 
 
 def with_sum_over(count: int, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                   eps: float = EPS) -> torch.Tensor:
     """The same with a variance that is the sum of squares over ``count``."""
-    centred = x - x.mean(1, keepdim=True)
-    rstd = torch.rsqrt((centred * centred).sum(1, keepdim=True) / count + eps)
-    return centred * rstd * weight + bias
+    centered = x - x.mean(1, keepdim=True)
+    rstd = torch.rsqrt((centered * centered).sum(1, keepdim=True) / count + eps)
+    return centered * rstd * weight + bias
 
 
 def norm_gelu(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS, *,
@@ -181,7 +181,7 @@ def norm_linear(x: torch.Tensor, ln_w: torch.Tensor, ln_b: torch.Tensor, w: torc
 def norm_linear_amplitude(x: torch.Tensor, ln_w: torch.Tensor, ln_b: torch.Tensor,
                           w: torch.Tensor, b: torch.Tensor | None,
                           eps: float = EPS) -> Amplitude:
-    """The errors of a normalised row, summed with its products; that row may have been rounded.
+    """The errors of a normalized row, summed with its products; that row may have been rounded.
 
     An error of the mean is the same for a whole row: what is added up of it are the scaled weights,
     with their signs. The algebraic form sums products of x itself, which are as large as x is; its
@@ -189,9 +189,9 @@ def norm_linear_amplitude(x: torch.Tensor, ln_w: torch.Tensor, ln_b: torch.Tenso
     """
     weights = w.double().abs().mT
     x, scale, shift = x.double(), ln_w.double(), ln_b.double().abs()
-    centred = x - x.mean(1, keepdim=True)
-    rstd = torch.rsqrt((centred * centred).mean(1, keepdim=True) + eps)
-    scaled = (centred * rstd * scale).abs()
+    centered = x - x.mean(1, keepdim=True)
+    rstd = torch.rsqrt((centered * centered).mean(1, keepdim=True) + eps)
+    scaled = (centered * rstd * scale).abs()
     h = finite(scaled + shift)
     of_mean = rstd * x.abs().mean(1, keepdim=True) * (w.double() @ scale).abs()
     of_sums = (2 * h + finite(x * rstd * scale).abs() / 8) @ weights
@@ -778,12 +778,12 @@ def layer_bytes(vectors: int) -> Count:
                       + s["M"] * s["N"]) * s["e"]
 
 
-WAITS = ("A GPU does dozens of operations in the time in which a byte comes from memory. How many "
-         "operations are there for a byte here?")
-COMPUTES = ("Divide the operations by the bytes: hundreds for each byte, as every element of an "
-            "operand is used once for each output. Tensor cores of an H200 do about 200 in the "
-            "time of a byte.")
-MATMUL_FLOPS = "Each element of the result is a sum of K products: two operations for each of them."
+WAITS = ("A GPU computes dozens of FLOP in the time that a byte takes from memory. What is the "
+         "arithmetic intensity here?")
+COMPUTES = ("Compute the arithmetic intensity: every element of an operand is used once per "
+            "output, so it is hundreds of FLOP/B. The ridge point of an H200 is about 200 FLOP/B "
+            "with tensor cores.")
+MATMUL_FLOPS = "Each element of the result is a sum of K products: two FLOP for each of them."
 
 designs = [
     call("the design of fused_add_relu_mul", "design", "fused_add_relu_mul", MATRICES,
@@ -797,8 +797,8 @@ designs = [
          check=is_designed(
              product_of(1, "M", "N"), layer_bytes(0), (product_of(2, "M", "N", "K"),) * 2,
              "compute",
-             {"bound": COMPUTES, "bytes": "At least, both operands and the bias are read once and "
-              "the result is written once. The caches serve what tiles read again.",
+             {"bound": COMPUTES, "bytes": "Both operands and the bias are read at least once and "
+              "the result is written once. The caches serve repeated reads of tiles.",
               "flops": MATMUL_FLOPS})),
     call("the design of layer_norm_gelu", "design", "layer_norm_gelu", MATRICES,
          check=is_designed(
@@ -806,7 +806,7 @@ designs = [
              lambda s: (2 * s["R"] * s["C"] + 2 * s["C"]) * s["e"],
              (product_of(8, "R", "C"), product_of(40, "R", "C")), "memory",
              {"bound": WAITS, "bytes": "Each element is read once and written once, and there are "
-              "two vectors of C.", "flops": "Count for each element: two sums, the distance from "
+              "two vectors of C.", "flops": "Count for each element: two sums, the deviation from "
               "the mean and its square, two products and a sum, and then GELU; erf counts as one "
               "or as the twenty or so that it takes."})),
     call("the design of layer_norm_linear", "design", "layer_norm_linear", LAYERS,
@@ -815,9 +815,9 @@ designs = [
              (product_of(2, "M", "N", "K"),
               lambda s: 2 * s["M"] * s["N"] * s["K"] + 10 * s["M"] * s["K"] * s["N"] / 64),
              "compute",
-             {"bound": COMPUTES, "bytes": "At least, x, w and three vectors are read once and the "
-              "result is written once; that tiles read rows again is what the caches are for.",
-              "flops": MATMUL_FLOPS + " Normalising adds a few for each element of x."})),
+             {"bound": COMPUTES, "bytes": "x, w and three vectors are read at least once and the "
+              "result is written once; the caches serve repeated reads of tiles.",
+              "flops": MATMUL_FLOPS + " The normalization adds a few per element of x."})),
 ]
 
 
@@ -853,38 +853,38 @@ Slip = Callable[[Question], float]
 
 
 def _changed(change: Callable[..., Sequence[float]]) -> Slip:
-    """The gain for other numbers than were asked for."""
+    """The gain for a changed question."""
     return lambda question: gain_of(tuple(change(*question)))
 
 
-# Slips that have a value of their own, and what speaks against it.
+# Mistakes with a characteristic value, and their messages.
 SLIPS: tuple[tuple[Slip, str], ...] = (
-    (lambda q: 1 / gain_of(q), "That is the time after over the time before: a fused form that is "
-     "faster would have a gain below 1."),
+    (lambda q: 1 / gain_of(q), "That is the time after over the time before: a faster fused form "
+     "would have a gain below 1."),
     (_changed(lambda a, b, c, d, n, g, u: (a, b, c, d, n, g, 0.0)),
-     "That is what the bytes alone give; here launches take time as well."),
+     "That is the gain of the bytes alone; here launches take time, too."),
     (_changed(lambda a, b, c, d, n, g, u: (a, b, c, d, 0, g, u)),
-     "That is what the launches alone give; here bytes take time as well."),
+     "That is the gain of the launches alone; here bytes take time, too."),
     (_changed(lambda a, b, c, d, n, g, u: (a, b, c, d, n, g, u * 1e3)),
-     "That is what launches of as many milliseconds would give."),
+     "That is the gain with as many milliseconds per launch."),
     (_changed(lambda a, b, c, d, n, g, u: (a, b, c, d, n, g, u / 1e3)),
-     "That is what launches of as many nanoseconds would give."),
+     "That is the gain with as many nanoseconds per launch."),
     (_changed(lambda a, b, c, d, n, g, u: (a, b, c, d, n, g, u * 1e6)),
-     "That is what launches of as many seconds would give, or bytes that take next to no time."),
+     "That is the gain with as many seconds per launch, or with bytes that take no time."),
     (_changed(lambda a, b, c, d, n, g, u: (a, b, c, d, n, g * 1.073741824, u)),
-     "That is what a gigabyte of 2^30 bytes gives; one of a rate has 1e9."),
+     "That is the gain with 2^30 bytes per gigabyte; a bandwidth uses 1e9."),
     (_changed(lambda a, b, c, d, n, g, u: (a, b, 1, 1, n, g, u)),
-     "That is what one launch before and one after would give."),
+     "That is the gain with one launch before and one after."),
     (_changed(lambda a, b, c, d, n, g, u: (a, b - 1, c, d, n, g, u)),
-     "That is what one pass less after fusing would give: the result is written, too."),
+     "That is the gain with one pass less after fusion: the result is written, too."),
     (_changed(lambda a, b, c, d, n, g, u: (a - 1, b - 1, c, d, n, g, u)),
-     "That is what one pass less before and after would give: the result is written, too."),
+     "That is the gain with one pass less before and after: the result is written, too."),
     (lambda q: (q[0] / q[1]) * (q[2] / q[3]), "That is the ratio of passes times that of launches: "
-     "each of the two is reached only where the other takes no time."),
-    (lambda q: max(q[0] / q[1], q[2] / q[3]), "That is the larger of the two ratios: what takes "
-     "less time still takes some."),
-    (lambda q: gain_of(q) - 1, "That is by how much the time shrinks, measured in the time after: "
-     "a form that is as fast as before would have a gain of 0."),
+     "each of the two holds only if the other takes no time."),
+    (lambda q: max(q[0] / q[1], q[2] / q[3]), "That is the larger of the two ratios: the smaller "
+     "part takes time, too."),
+    (lambda q: gain_of(q) - 1, "That is the saved time over the time after: a form that is as "
+     "fast as before would have a gain of 0."),
 )
 
 
@@ -892,10 +892,10 @@ def is_the_gain(answer: Any, questions: Sequence[Question]) -> None:
     for question, got in zip(questions, answer, strict=True):
         before, after, launched, launches, n_bytes, gbps, each = question
         asked = (f"For {before} passes before and {after} after, {launched} launches before and "
-                 f"{launches} after, {n_bytes:,} bytes a pass, {gbps:,g} GB/s and {each:g} us a "
-                 f"launch, fusion_gain")
+                 f"{launches} after, {n_bytes:,} bytes per pass, {gbps:,g} GB/s and {each:g} us "
+                 f"per launch, fusion_gain")
         assert isinstance(got, float), (
-            f"{asked} answers {got!r:.60}, which is {_kind(got)} and no float.")
+            f"{asked} returned {got!r:.60}, which is {_kind(got)} and not a float.")
         exact = gain_of(question)
         if math.isclose(got, exact, rel_tol=1e-6):
             continue
@@ -904,9 +904,9 @@ def is_the_gain(answer: Any, questions: Sequence[Question]) -> None:
             low, high = sorted((before / after, launched / launches))
             reason = (f"The bytes alone bound it by {before / after:.4g} and the launches alone by "
                       f"{launched / launches:.4g}, and "
-                      + ("it lies between the two." if not low <= got <= high
-                         else "each counts by the time that it takes."))
-        raise AssertionError(f"{asked} answers {got:.6g}. {reason}")
+                      + ("the gain is between the two." if not low <= got <= high
+                         else "each counts with the time that it takes."))
+        raise AssertionError(f"{asked} returned {got:.6g}. {reason}")
 
 
 def _kind(value: Any) -> str:
@@ -959,11 +959,11 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def furthest(got: torch.Tensor, expected: torch.Tensor, most: torch.Tensor | float) -> str:
-    """The element that is furthest off, in words; nothing where all are within ``most``."""
+    """Names the element with the largest error; empty if all are within ``most``."""
     got, expected = got.double(), expected.double()
     over = (got - expected).abs() / (torch.as_tensor(most, dtype=torch.float64) + 1e-300)
     over[(got == expected) | (got.isnan() & expected.isnan())] = 0.0  # also where neither is finite
@@ -971,7 +971,7 @@ def furthest(got: torch.Tensor, expected: torch.Tensor, most: torch.Tensor | flo
         return ""
     worst = int(over.nan_to_num(nan=INF).argmax())
     place = list(map(int, torch.unravel_index(torch.tensor(worst), got.shape)))
-    return f"{place} is {got.flatten()[worst]:.9g} where {expected.flatten()[worst]:.9g} belongs"
+    return f"{place} is {got.flatten()[worst]:.9g}, expected {expected.flatten()[worst]:.9g}"
 
 
 def test_a_bias_for_columns_is_the_same_as_one_like_x(submission):

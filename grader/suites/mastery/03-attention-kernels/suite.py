@@ -421,7 +421,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def test_a_result_lies_between_the_least_and_the_largest_value(submission):
@@ -434,12 +434,12 @@ def test_a_result_lies_between_the_least_and_the_largest_value(submission):
         slack = 2.0**-18 * v.abs().amax()
         out_of = (out < low - slack) | (out > high + slack)
         assert not bool(out_of.any()), (
-            f"{int(out_of.sum())} of {out.numel()} results lie outside of all values of their "
-            "column: they are no weighted mean, for which weights are at least 0 and sum to 1")
+            f"{int(out_of.sum())} of {out.numel()} results are outside the range of values of "
+            "their column, so they are not a weighted mean with weights that sum to 1")
 
 
 def sums_of_weights(submission: Any) -> torch.Tensor:
-    """Less one: results for values of 1 throughout, in float64."""
+    """The results for values of 1, minus one, in float64."""
     q, k, _ = submission.draw(*heads(1, 2, 40, 32, keys=300))
     return submission(q, k, torch.ones_like(k)).double() - 1
 
@@ -447,14 +447,14 @@ def sums_of_weights(submission: Any) -> torch.Tensor:
 def test_weights_sum_to_one_at_most(submission):
     over = float(sums_of_weights(submission).max())
 
-    assert over <= 2.0**-18, f"values of 1 throughout give results that are up to {over:.3g} larger"
+    assert over <= 2.0**-18, f"values of 1 give results that are up to {over:.3g} too large"
 
 
 def test_weights_sum_to_one_at_least(submission):
     under = -float(sums_of_weights(submission).min())
 
     assert under <= 2.0**-18, (
-        f"values of 1 throughout give results that are up to {under:.3g} smaller")
+        f"values of 1 give results that are up to {under:.3g} too small")
 
 
 def test_the_order_of_the_keys_does_not_matter(submission):

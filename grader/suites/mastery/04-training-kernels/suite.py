@@ -56,23 +56,23 @@ FLAT = 1 << 18  # parameters of the counted step
 # Layer norm and its gradients
 
 
-def normalised(x: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
+def normalized(x: torch.Tensor, eps: float) -> tuple[torch.Tensor, torch.Tensor]:
     """What is scaled by the weight, and the reciprocal deviation, in float64."""
     x = x.double()
-    centred = x - x.mean(-1, keepdim=True)
-    rstd = torch.rsqrt((centred * centred).mean(-1, keepdim=True) + eps)
-    return centred * rstd, rstd
+    centered = x - x.mean(-1, keepdim=True)
+    rstd = torch.rsqrt((centered * centered).mean(-1, keepdim=True) + eps)
+    return centered * rstd, rstd
 
 
 def layer_norm_reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
                          eps: float = EPS) -> torch.Tensor:
-    return normalised(x, eps)[0] * weight.double() + bias.double()
+    return normalized(x, eps)[0] * weight.double() + bias.double()
 
 
 def gradients(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, dy: torch.Tensor,
               eps: float = EPS) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """dx, dw and db in float64, as the formulas stand."""
-    x_hat, rstd = normalised(x, eps)
+    x_hat, rstd = normalized(x, eps)
     dy = dy.double()
     g = weight.double() * dy
     dx = rstd * (g - g.mean(-1, keepdim=True) - x_hat * (g * x_hat).mean(-1, keepdim=True))
@@ -119,7 +119,7 @@ def forward_bytes(x: torch.Tensor, weight: torch.Tensor) -> int:
 
 def backward_bytes(x: torch.Tensor, weight: torch.Tensor, for_x: bool = True,
                    parameters: int = 2) -> int:
-    """x and dy once, dx once where it is asked for, statistics, the weight, its gradients."""
+    """x and dy once, dx once if requested, statistics, the weight, its gradients."""
     return (2 + for_x) * x.nbytes + (for_x + parameters) * weight.nbytes + 8 * rows_of(x)
 
 
@@ -288,7 +288,7 @@ TO_PARAMETERS = {
                         + 2 * PARAMETER)
     / (LEAST_FORWARD + 2 * MATRIX + 2 * PARAMETER + 8 * ROWS),
 }
-# Two rows: the weight may come once for each of them, and there is no share of anything.
+# Two rows: the weight may be read once per row, and there are no partial sums.
 TO_X = {"spills": 0, "traffic": (8 * 2 * 4_096 * 4 + 16 * 2) / ((5 * 2 + 3) * 4_096 * 4 + 16 * 2)}
 
 backward = gradient_function(
@@ -409,7 +409,7 @@ module_forward = Function(
 
 new_module_forward = Function(
     entry="new_module_forward", drives="TritonLayerNorm", parameters=("x",),
-    reference=lambda x: normalised(x, EPS)[0],
+    reference=lambda x: normalized(x, EPS)[0],
     tolerance=Tolerance(lambda x: error_bounds.layer_norm(x, torch.ones(x.shape[-1]),
                                                         torch.zeros(x.shape[-1]), EPS)),
     peer=lambda x: F.layer_norm(x.float(), x.shape[-1:]).to(x.dtype),
@@ -611,25 +611,25 @@ def keeps_little(answer: Any) -> None:
     kept, least = answer["bytes"], answer["least"]
     assert kept <= least, (
         f"For 40 x 96 floats, the graph keeps {kept:,} bytes until backward, {kept / least:.1f} "
-        f"times the {least:,} bytes of x, the weight and two float32 numbers a row. Its pieces of "
-        f"memory have {', '.join(f'{size:,}' for size in answer['pieces'])} bytes; x has 15,360 "
-        f"and the weight 384.")
+        f"times the {least:,} bytes of x, the weight and two float32 numbers per row. Its "
+        f"allocations have {', '.join(f'{size:,}' for size in answer['pieces'])} bytes; x has "
+        f"15,360 and the weight 384.")
 
 
 def refuses_a_second_derivative(answer: Any) -> None:
     assert answer["differentiable"], (
-        "A gradient that was computed with create_graph=True has requires_grad=False: whoever "
-        "differentiates it gets nothing, and no error says so.")
+        "A gradient that was computed with create_graph=True has requires_grad=False: a second "
+        "derivative is silently missing.")
     assert answer["raised"], (
-        "A gradient was differentiated a second time without an error. Its graph knows nothing of "
-        "the kernels inside backward, so what comes out is not the second derivative.")
+        "A gradient was differentiated a second time without an error. Its graph does not include "
+        "the kernels inside backward, so the result is not the second derivative.")
 
 
 def is_zero(answer: Any) -> None:
     assert answer["dx"] == [0, 8], f"For an x of 0 x 8, dx has the shape {answer['dx']}."
     for name in ("dw", "db"):
         assert answer[name] == [0.0] * 8, (
-            f"For an x of 0 x 8, {name} is {answer[name]}; a sum over no row is 0.")
+            f"For an x of 0 x 8, {name} is {answer[name]}; a sum over no rows is 0.")
 
 
 def is_its_own(answer: Any) -> None:
@@ -642,15 +642,15 @@ def is_its_own(answer: Any) -> None:
 def is_a_layer_norm(answer: Any, dtypes: Sequence[str]) -> None:
     for made, dtype in zip(answer, dtypes, strict=True):
         where = f"TritonLayerNorm(7, 1e-3, dtype=torch.{dtype})"
-        assert made["is_module"], f"{where} is no torch.nn.Module."
+        assert made["is_module"], f"{where} is not a torch.nn.Module."
         wanted = {"weight": [dtype, [7]], "bias": [dtype, [7]]}
         assert made["state"] == wanted, (
-            f"The state_dict of {where} is {made['state']}, of nn.LayerNorm it is {wanted}.")
+            f"The state_dict of {where} is {made['state']}; that of nn.LayerNorm is {wanted}.")
         assert made["parameters"] == ["bias", "weight"], (
             f"The parameters of {where} that an optimizer would find are {made['parameters']}.")
         values = made["values"]
         assert values == {"weight": [1.0] * 7, "bias": [0.0] * 7}, (
-            f"A new {where} holds {values}; it should change nothing at first.")
+            f"A new {where} holds {values}; it should be the identity at first.")
         for way, said in (("load_state_dict", made["takes"]),
                           ("nn.LayerNorm.load_state_dict", made["gives"])):
             assert not said, f"{way} between {where} and nn.LayerNorm gave {said}"
@@ -670,8 +670,8 @@ SHARED = ({"R": 4_096, "C": 1_024, "e": 4, "G": 64}, {"R": 65_536, "C": 200, "e"
           {"R": 16_384, "C": 4_096, "e": 2, "G": 264})
 VECTORS = ({"n": 1_000, "e": 4}, {"n": 1_000_000, "e": 2}, {"n": 1 << 26, "e": 4})
 
-WAITS = ("A GPU does dozens of operations in the time in which a byte comes from memory. How many "
-         "operations are there for a byte here?")
+WAITS = ("A GPU computes dozens of FLOP in the time that a byte takes from memory. What is the "
+         "arithmetic intensity here?")
 
 designs = [
     call("the design of layer_norm", "design", "layer_norm", MATRICES, check=is_designed(
@@ -679,8 +679,8 @@ designs = [
         lambda s: 2 * s["R"] * s["C"] * s["e"] + 2 * s["C"] * s["e"] + 8 * s["R"],
         (product_of(6, "R", "C"), product_of(10, "R", "C")), "memory",
         {"bound": WAITS,
-         "bytes": "x is read and the result written, both vectors are read, and two numbers of 4 "
-         "bytes a row are kept for the gradients.",
+         "bytes": "x is read and the result written, both vectors are read, and two 4-byte numbers "
+         "per row are saved for the gradients.",
          "flops": "Count for each element the sum, the difference, the square, its sum, the two "
          "products and the last sum."})),
     call("the design of layer_norm_backward", "design", "layer_norm_backward", SHARED,
@@ -689,15 +689,15 @@ designs = [
              lambda s: 3 * s["R"] * s["C"] * s["e"] + 3 * s["C"] * s["e"] + 8 * s["R"],
              (product_of(9, "R", "C"), product_of(17, "R", "C")), "memory",
              {"bound": WAITS,
-              "bytes": "Two matrices are read and one is written; beside them everything is small.",
-              "flops": "Normalise again, make g, take two sums for dx and put it together; then "
+              "bytes": "Two matrices are read and one is written; everything else is small.",
+              "flops": "Normalize again, compute g, two sums for dx and dx itself; then "
               "two more sums for the parameters."})),
     call("the design of adam_step_", "design", "adam_step_", VECTORS, check=is_designed(
         lambda s: s["n"], lambda s: (3 * s["e"] + 16) * s["n"],
         (product_of(10, "n"), product_of(18, "n")), "memory",
         {"bound": WAITS,
          "bytes": "Four tensors are read and three of them written back; the moments have 4 bytes "
-         "whatever the parameter has.",
+         "for every dtype of the parameter.",
          "flops": "Count products, sums, roots and quotients of both moments and of the "
          "parameter."})),
 ]
@@ -712,22 +712,22 @@ suite = Suite(
         *designs,
         call("the module stands in for nn.LayerNorm", "makes_modules", DTYPES,
              check=is_a_layer_norm, code="S01"),
-        call("the parameters lie where they are asked to", "on_meta", check=lies_on_meta,
+        call("the parameters are on the requested device", "on_meta", check=lies_on_meta,
              code="S01"),
-        call("no row: the gradients of the parameters are zero", "without_rows",
+        call("no rows: the gradients of the parameters are zero", "without_rows",
              check=is_zero, code="N01", eager=True),
         call("the gradients of the first of three results", "first_of_three", check=is_its_own,
              code="N01", eager=True),
-        call("a second derivative is refused", "twice", check=refuses_a_second_derivative,
+        call("a second derivative raises", "twice", check=refuses_a_second_derivative,
              code="E01", eager=True),
-        call("what is kept for the backward pass", "saved", check=keeps_little, code="T01",
+        call("tensors saved for the backward pass", "saved", check=keeps_little, code="T01",
              eager=True),
     ],
 )
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def test_the_gradient_of_x_is_orthogonal_to_shift_and_scale(submission):
@@ -736,12 +736,12 @@ def test_the_gradient_of_x_is_orthogonal_to_shift_and_scale(submission):
 
     dx = submission.backward(x, one, zero, dy)[0].double()
 
-    x_hat = normalised(x, EPS)[0]
+    x_hat = normalized(x, EPS)[0]
     for what, sums in (("dx", dx.sum(1)), ("dx * x_hat", (dx * x_hat).sum(1))):
         worst = int(sums.abs().argmax())
         assert sums.abs().max() <= 1e-3, (
             f"for a weight of 1, the sum of {what} over row {worst} is {sums[worst]:.4g} and must "
-            f"be 0: a shift of the row, or a stretch of it, does not change the result")
+            f"be 0: shifting or scaling a row does not change the result")
 
 
 def test_a_constant_dy_gives_no_gradient_of_x(submission):
@@ -751,7 +751,7 @@ def test_a_constant_dy_gives_no_gradient_of_x(submission):
 
     assert dx.abs().max() <= 1e-5, (
         f"for a weight of 1 and a dy of 1, dx is as large as {dx.abs().max():.4g}: the sum of a "
-        f"normalised row is 0 whatever x is")
+        f"normalized row is 0 for every x")
 
 
 def test_rows_do_not_mix(submission):
@@ -775,7 +775,7 @@ def test_whole_numbers_give_an_exact_gradient_of_the_bias(submission):
     exact = dy.double().sum(0).float()
     assert torch.equal(db, exact), (
         f"column {int((db != exact).nonzero()[0])} of db is {db[db != exact][0]:.9g}, the sum of "
-        f"its whole numbers is {exact[db != exact][0]:.9g}")
+        f"its integers is {exact[db != exact][0]:.9g}")
 
 
 def test_ten_steps_of_adam_are_those_of_torch(submission):
@@ -794,8 +794,8 @@ def test_ten_steps_of_adam_are_those_of_torch(submission):
         off = (ours.double() - leaf.detach()).abs()
         worst = int(off.argmax())
         assert off.max() <= 10 * 2.0**-22 * (1 + param.abs().max()), (
-            f"after 10 steps with a decay of {decay}, parameter {worst} is {ours[worst]:.9g} where "
-            f"torch.optim.AdamW has {leaf[worst]:.9g} in float64")
+            f"after 10 steps with a decay of {decay}, parameter {worst} is {ours[worst]:.9g}; "
+            f"torch.optim.AdamW gives {leaf[worst]:.9g} in float64")
 
 
 def test_the_first_step_has_the_size_of_the_rate(submission):
@@ -808,5 +808,5 @@ def test_the_first_step_has_the_size_of_the_rate(submission):
     moved = (param.double() - after.double()) * grad.sign() / 1e-3
     worst = int((moved - 1).abs().argmax())
     assert (moved - 1).abs().max() <= 1e-3, (
-        f"the first step moves parameter {worst} by {moved[worst]:.4g} times the rate, and should "
-        f"by 1 for every gradient far above eps")
+        f"the first step moves parameter {worst} by {moved[worst]:.4g} times the rate, expected "
+        f"1 for every gradient far above eps")

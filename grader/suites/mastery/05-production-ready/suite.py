@@ -247,11 +247,11 @@ refusals: list[Case] = [
 
 
 def an_error(answer: Mapping[str, Any], kind: str, *words: str, what: str) -> None:
-    """Whether an exception of that class came, whose message holds the words."""
+    """Checks the class of the exception and the words of its message."""
     assert answer["types"], f"{what} raised nothing, expected {kind}"
     raised = answer["types"][0]
     assert "no launch is taken here" not in answer["message"], (
-        f"{what} came as far as a launch, expected {kind} before it")
+        f"{what} reached a launch, expected {kind} before it")
     assert kind in answer["types"], (
         f"{what} raised {raised} ({answer['message']:.200}), expected {kind}")
     missing = [word for word in words if word not in answer["message"]]
@@ -263,25 +263,25 @@ def check_hierarchy(answer: Mapping[str, Any], *_: Any) -> None:
     an_error(answer, "InputTypeError", "weight", what="a weight that is None")
     for above in ("InputValidationError", "TritonKernelError", "ValueError", "TypeError"):
         assert above in answer["types"], (
-            f"InputTypeError is no {above}; whoever catches that misses it")
-    assert answer["copied"], ("an InputTypeError does not come through pickling as it is, and "
-                              "that is how processes send it to each other")
+            f"InputTypeError is not a {above}, so a handler for that does not catch it")
+    assert answer["copied"], ("an InputTypeError does not survive pickling, and that is how "
+                              "processes send exceptions to each other")
 
 
 def check_problems(answer: Mapping[str, Any], *_: Any) -> None:
     what = "a residual of a wrong shape, a weight that is None and a negative eps"
     an_error(answer, "InputValidationError", what=what)
     assert "TypeError" not in answer["types"], (
-        f"{what} raised {answer['types'][0]}: one of the three is no matter of types, so it is "
-        f"an InputValidationError and no InputTypeError")
+        f"{what} raised {answer['types'][0]}: one of the three is not about a type, so "
+        f"expected an InputValidationError that is not an InputTypeError")
     problems = answer["problems"]
-    assert isinstance(problems, list), f"the error for {what} has no list `problems`"
+    assert isinstance(problems, list), f"the exception for {what} has no list `problems`"
     wanted = ["residual", "weight", "eps"]
     named = [next((name for name in ("x", *wanted) if problem.startswith(name)), problem)
              for problem in problems]
     assert named == wanted, (
-        f"for {what}, `problems` should begin with residual, weight and eps, in this order; it "
-        f"holds {problems!r:.300}")
+        f"for {what}, `problems` should be about residual, weight and eps, in this order; it "
+        f"is {problems!r:.300}")
 
 
 def check_field(answer: Mapping[str, Any], name: str, value: Any) -> None:
@@ -306,12 +306,12 @@ def check_fields(answer: Mapping[str, Any]) -> None:
     positional = [name for name, (_, kind) in answer.items() if kind != "keyword_only"]
     assert not positional, (
         f"`Config` takes {' and '.join(positional)} by position; a field that is added later would "
-        f"then change the meaning of calls that exist")
+        f"then change the meaning of existing calls")
 
 
 def check_frozen(answer: bool) -> None:
-    assert answer is False, ("a field of a Config can be changed after it was made, also of one "
-                             "that other calls use")
+    assert answer is False, ("a field of a Config can be changed after its creation, which "
+                             "affects other calls that use it")
 
 
 MAPPED = {
@@ -325,19 +325,19 @@ def check_failure(answer: Mapping[str, Any], kind: str, *_: Any) -> None:
     what = f"a launch that failed ({kind})"
     if kind not in MAPPED:
         assert answer["itself"], (
-            f"{what} raised {(answer['types'] or ['nothing'])[0]}: what is no failure of the "
-            f"compiler or the device passes through as it is")
+            f"{what} raised {(answer['types'] or ['nothing'])[0]}: an exception that is not a "
+            f"failure of the compiler or the device passes through as it is")
         return
     an_error(answer, MAPPED[kind], what=what)
-    assert answer["caused"], (f"{what}: the original error is not the __cause__ of the "
-                              f"{MAPPED[kind]}, so what the device said is lost")
+    assert answer["caused"], (f"{what}: the original exception is not the __cause__ of "
+                              f"the {MAPPED[kind]}, so its message is lost")
     assert answer["launches"] == 1, f"{what} was tried {answer['launches']} times, expected once"
-    assert answer["copied"], f"{what}: the {MAPPED[kind]} does not come through pickling as it is"
+    assert answer["copied"], f"{what}: the {MAPPED[kind]} does not survive pickling"
     if kind == "shared memory":
         got = answer["required"], answer["limit"], answer["resource"]
         assert got == (300_000, 232_448, "shared memory"), (
-            f"{what}: required, limit and resource are {got}; Triton's error said 300000, 232448 "
-            f"and shared memory")
+            f"{what}: required, limit and resource are {got}; expected 300000, 232448 and "
+            f"shared memory")
 
 
 def check_finite(answer: Mapping[str, Any], *_: Any) -> None:
@@ -351,23 +351,23 @@ def check_not_finite(answer: Mapping[str, Any], *_: Any) -> None:
 
 def check_unchecked(answer: Mapping[str, Any], *_: Any) -> None:
     assert answer["types"] == [], (
-        f"without check_outputs, a NaN in x raised {answer['types'][0]}; it belongs into the "
-        f"results, and looking for it would make each call wait for the device")
+        f"without check_outputs, a NaN in x raised {answer['types'][0]}; it belongs in the "
+        f"results, and a check would make each call wait for the device")
 
 
 nan_row = rows(row(8), row(8, {3: NAN}))
 
 robustness: list[Case] = [
-    call("errors are those of the contract, and of Python", "refused", X, X, None,
+    call("the classes of the contract and of Python", "refused", X, X, None,
          check=check_hierarchy, code="E02"),
-    call("three problems are told at once", "refused", X, rand(4, 7), None, -1.0,
+    call("three problems are reported at once", "refused", X, rand(4, 7), None, -1.0,
          check=check_problems, code="E03"),
     *(call(f"Config({name}={value!r}) is refused", "configured", name, value, check=check_field,
            code="E01")
       for name, value in (("num_warps", 3), ("num_warps", 64), ("num_warps", "4"),
                           ("num_warps", True), ("max_columns", 0), ("max_columns", 65_537),
                           ("max_columns", 1.5), ("check_outputs", 1))),
-    call("a config that is none", "refused_with", "", 4, X, X, W, check=check_no_config,
+    call("config is not a Config", "refused_with", "", 4, X, X, W, check=check_no_config,
          code="E02"),
     call("more columns than the config allows", "refused_with", "max_columns", 7, X, X, W,
          check=check_narrow, code="E01"),
@@ -392,7 +392,7 @@ def failures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def said_by(test: Mapping[str, Any]) -> str:
-    """Where a test failed and why; one that was not begun was neither wrong nor right."""
+    """Where a test failed and why. A test whose setup fails counts as neither."""
     begun = "" if test["outcome"] == "failed" else "it cannot be set up: "
     place = f"line {test['line']}, `{test['code']}`: " if test["line"] else ""
     return f"{begun}{place}{test['why']}"
@@ -402,7 +402,7 @@ def reached(answers: Mapping[str, Any], tree: str) -> Mapping[str, Any]:
     """The tests' result on one package."""
     answer = answers[tree]
     ended = answer.other or (answer.error and f"{answer.error.types[0]}: {answer.error.message}")
-    assert not ended, f"your tests did not come to an end: {ended}"
+    assert not ended, f"your tests did not finish: {ended}"
     return answer.value
 
 
@@ -423,12 +423,12 @@ def check_markers(result: Mapping[str, Any], *_: Any) -> None:
         if marker == "gpu":
             running = [test for test in marked if test["outcome"] != "skipped"]
             assert not running, (f"`{running[0]['name']}` has the marker `gpu` and was not skipped "
-                                 f"where no GPU is")
+                                 f"without a GPU")
         else:
             assert any(test["outcome"] != "skipped" for test in marked), (
                 f"every test with the marker `{marker}` was skipped")
     bare = [test["name"] for test in tests if not {*MARKERS} & {*test["markers"]}]
-    assert not bare, f"`{bare[0]}` carries none of the five markers, and each test has one"
+    assert not bare, f"`{bare[0]}` has none of the five markers; each test needs one"
 
 
 def check_right(answers: Mapping[str, Any], *_: Any) -> None:
@@ -443,11 +443,11 @@ def check_right(answers: Mapping[str, Any], *_: Any) -> None:
         first, more = wrong[0], len(wrong) - 1
         others = f", as {'does' if more == 1 else 'do'} {more} more" * bool(more)
         assert first["outcome"] == "failed", (
-            f"your test `{first['name']}` was not begun{others}; {said_by(first)}")
+            f"your test `{first['name']}` could not start{others}; {said_by(first)}")
         raise AssertionError(
             f"your test `{first['name']}` rejects a right package other than yours ({tree})"
-            f"{others}; {said_by(first)}. The contract allows what this package does: a test may "
-            "ask for nothing else")
+            f"{others}; {said_by(first)}. The contract allows its behavior, so a test may not "
+            "reject it")
 
 
 def notices(result: Mapping[str, Any]) -> bool:
@@ -476,13 +476,13 @@ def check_wrong(answers: Mapping[str, Any], *_: Any) -> None:
     critical = [mutant for mutant in living if mutant.critical]
     if noticed >= ENOUGH and not critical:
         return
-    told = critical[0] if critical else living[0]
-    others = ", ".join(f"*{mutant.kind}*" for mutant in living if mutant is not told)
-    kind = "critical mutant" if told.critical else "mutant"
+    shown = critical[0] if critical else living[0]
+    others = ", ".join(f"*{mutant.kind}*" for mutant in living if mutant is not shown)
+    kind = "critical mutant" if shown.critical else "mutant"
     raise AssertionError(
         f"your tests notice {noticed} of {len(tried)} mutants; {ENOUGH} and all critical ones are "
-        f"asked for. The {kind} of the class *{told.kind}* lives. {told.question}"
-        + (f" Others that live: {others}" if others else ""))
+        f"required. The {kind} of the class *{shown.kind}* survives. {shown.question}"
+        + (f" Other survivors: {others}" if others else ""))
 
 
 WRONG = trusted.wrong()
@@ -507,7 +507,7 @@ def check_example(answer: Mapping[str, Any]) -> None:
     assert answer["tried"], "the docstring of `add_rms_norm` has no example that doctest finds"
     assert not answer["failed"], (
         f"of {answer['tried']} lines of the example, {answer['failed']} "
-        f"{'does' if answer['failed'] == 1 else 'do'} not give what they show: "
+        f"{'does' if answer['failed'] == 1 else 'do'} not produce the output shown: "
         f"{' '.join(answer['said'].split())[-300:]}")
 
 
@@ -517,7 +517,7 @@ def check_benchmark(answer: str, *arguments: str) -> None:
         data = json.loads(answer)
     except ValueError as error:
         raise AssertionError(f"`--json -` wrote no JSON to standard output: {error}") from None
-    assert isinstance(data, dict), "the benchmark wrote JSON that is no object"
+    assert isinstance(data, dict), "the JSON of the benchmark is not an object"
     wanted = {"op": str, "version": str, "device": str, "measured": str, "versions": dict,
               "warmup": int, "repeats": int, "results": list}
     for name, kind in wanted.items():
@@ -527,27 +527,27 @@ def check_benchmark(answer: str, *arguments: str) -> None:
     for name in ("python", "torch", "triton"):
         assert data["versions"].get(name), f"`versions` of the benchmark's JSON has no `{name}`"
     assert data["measured"] == "bytes", (
-        f"without a GPU, `measured` is {data['measured']!r}; no time means anything there, so "
-        f"it has to be 'bytes'")
+        f"without a GPU, `measured` is {data['measured']!r}; times are meaningless there, "
+        f"so it must be 'bytes'")
     for name, least in (("warmup", 10), ("repeats", 100)):
         given = asked.get(f"--{name}")
         assert data[name] >= least, f"`{name}` is {data[name]}, expected at least {least}"
         assert given is None or data[name] == int(given), (
-            f"--{name} {given} was asked for, and the JSON says {data[name]}")
+            f"--{name} {given} was passed, and the JSON has {data[name]}")
     found = [line.get("elements") for line in data["results"] if isinstance(line, dict)]
     for size in SIZES:
         near = [n for n in found if isinstance(n, int) and 0.9 * size <= n <= 1.1 * size]
-        assert near, f"no result of about {size:,} elements; there are {found}"
+        assert near, f"no result of about {size:,} elements; the results have {found}"
     for line in data["results"]:
         check_line(line)
 
 
 def check_line(line: Any) -> None:
     """One result: the bytes that both ways move, and no times."""
-    assert isinstance(line, dict), "a result of the benchmark is no object"
+    assert isinstance(line, dict), "a result of the benchmark is not an object"
     for name in ("elements", "rows", "columns", "bytes", "unfused_bytes"):
         assert type(line.get(name)) is int and line[name] > 0, (
-            f"`{name}` of a result is {line.get(name)!r:.40}, expected a positive whole number")
+            f"`{name}` of a result is {line.get(name)!r:.40}, expected a positive int")
     rows_, columns, elements = line["rows"], line["columns"], line["elements"]
     assert rows_ * columns == elements, (
         f"a result has {rows_} rows of {columns} columns and {elements} elements")
@@ -558,7 +558,7 @@ def check_line(line: Any) -> None:
         least, most = passes * elements * itemsize, (passes * elements + elements) * itemsize
         assert least <= line[name] <= most, (
             f"`{name}` is {line[name]:,} for {elements:,} elements of {itemsize} bytes; {what} "
-            f"are {least:,}, and the weight adds at most one read for each row")
+            f"are {least:,}, and the weight adds at most one read per row")
     for name in ("median_ms", "unfused_median_ms", "gb_per_s", "elements_per_s"):
         assert name in line and line[name] is None, (
             f"`{name}` of a result is {line.get(name, 'missing')!r:.40}; without a GPU it is null")
@@ -634,7 +634,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def test_two_calls_give_identical_bits(submission):
@@ -656,9 +656,9 @@ def test_doubling_the_weight_doubles_y_and_leaves_s(submission):
         submission.add_rms_norm(x, residual, 2 * weight))
 
     assert torch.equal(double, 2 * y), (
-        f"with twice the weight, {int((double != 2 * y).sum())} elements of y are not twice what "
-        f"they were")
-    assert torch.equal(same, s), "with twice the weight, s is another one"
+        f"with twice the weight, {int((double != 2 * y).sum())} elements of y are not twice "
+        f"as large")
+    assert torch.equal(same, s), "with twice the weight, s differs"
 
 
 def test_x_and_residual_can_change_places(submission):
@@ -668,4 +668,4 @@ def test_x_and_residual_can_change_places(submission):
     second = submission.add_rms_norm(residual, x, weight)
 
     assert all(torch.equal(one, other) for one, other in zip(first, second, strict=True)), (
-        "x + residual and residual + x have the same bits, and the results differ")
+        "x + residual and residual + x are bitwise equal, and the results differ")

@@ -80,7 +80,7 @@ def docstrings(files: Files) -> None:
 
 
 def type_hints(files: Files) -> None:
-    """Every function of the package that is no kernel has hints for all that it takes and gives."""
+    """Every function of the package except kernels has type hints for parameters and result."""
     for path, tree in _modules(files):
         for function in ast.walk(tree):
             if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) or any(
@@ -170,7 +170,7 @@ def version(files: Files) -> None:
                  None)
     assert isinstance(value, str), f"{path} has no line `__version__ = \"...\"`"
     assert _SEMANTIC.fullmatch(value), (
-        f"`{value}` in {path} is no semantic version: three whole numbers with dots between")
+        f"`{value}` in {path} is not a semantic version of three integers separated by dots")
     assert value != "0.0.0", f"{path} still has version 0.0.0, which stands for no release"
     path = ROOT + "CHANGELOG.md"
     text = _text(files, path)
@@ -209,7 +209,8 @@ def checklist(files: Files) -> None:
             wrong.append(f"“{label:.60}” has no link to its evidence")
         elif not fitting:
             at = f" in {place}" if place else ""
-            wrong.append(f"“{label:.60}” links to {links[0]}, which is no file of the package{at}")
+            wrong.append(f"“{label:.60}” links to {links[0]}, which is not a file of the "
+                         f"package{at}")
     are = "is" if len(wrong) == 1 else "are"
     assert not wrong, f"{len(wrong)} of 10 boxes {are} open: {'; '.join(wrong)}"
 
@@ -283,7 +284,7 @@ def _runs_tests(name: str, steps: list[dict[str, object]]) -> bool:
     for step in steps:
         for line in str(step.get("run", "")).splitlines():
             assert not re.search(r"\bpython3?\s+(\./)?tests/?(\s|$)", line), (
-                f"the job `{name}` of {CI} runs `{line.strip()}`: a folder is no script, and "
+                f"the job `{name}` of {CI} runs `{line.strip()}`: a folder is not a script, and "
                 f"nothing of it would be tested")
             runs |= any(re.search(r"\bpytest\b", command) and "install" not in command
                         for command in re.split(r"&&|\|\||;", line))

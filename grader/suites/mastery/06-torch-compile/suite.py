@@ -110,40 +110,41 @@ def layer(m: Any, k: Any, n: Any, dtype: str = "float32", x: Input | None = None
 
 
 # ---------------------------------------------------------------------------------------------
-# What the compiler was told
+# The registered operator
 
 
 def is_registered(answer: Any, *asked: Any) -> None:
     assert answer["registered"], (
-        f"torch knows no operator {OPERATOR} after the file was imported. The compiler sees what "
-        f"is registered under this name, and nothing of a plain function's kernel.")
+        f"torch has no operator {OPERATOR} after the file was imported. The compiler traces a "
+        f"registered operator, and not the kernel of a plain function.")
     assert answer["entry"], (
-        f"rmsnorm_gelu_linear(...) computed its result and {OPERATOR} was not called. What callers "
-        f"of the function get is then invisible to the compiler.")
+        f"rmsnorm_gelu_linear(...) computed its result and {OPERATOR} was not called, so calls of "
+        f"the "
+        f"function are invisible to the compiler.")
 
 
 def leaves_its_arguments(answer: Any, *asked: Any) -> None:
     if answer["registered"]:
         changed = " and ".join(answer["changed"])
         assert not changed, (
-            f"{changed} changed during the op. Its schema declares no mutation, so the compiler "
-            f"may reorder it with whatever else reads {changed}.")
+            f"{changed} changed during the call. The schema declares no mutation, so the compiler "
+            f"may reorder it with other reads of {changed}.")
 
 
 def describes_its_result(answer: Any, *asked: Any) -> None:
     is_registered(answer)
     fake, real = answer["fake"], answer["real"]
     assert isinstance(fake, list), (
-        f"Called on tensors without memory, as the compiler does, the operator raised {fake} There "
-        f"no kernel can run and no value can be looked at: form has to follow from form.")
+        f"Called on fake tensors, as the compiler does, the operator raised {fake} Fake tensors "
+        f"have no data: no kernel can run, and no value can be read.")
     for what, said, is_so in zip(("shape", "dtype", "strides"), fake, real, strict=True):
         assert said == is_so, (
-            f"opcheck: fake {_of(said)}, real {_of(is_so)} ({what}). The compiler plans memory by "
-            f"the first, and the kernel writes the second.")
+            f"opcheck: fake {_of(said)}, real {_of(is_so)} ({what}). The compiler plans memory for "
+            f"the fake, and the kernel writes the real one.")
     writes = " and ".join(answer["writes"])
     assert not writes, (
-        f"The schema says that the operator writes to {writes}, and it writes to no argument. The "
-        f"compiler believes it: what reads {writes} keeps its place before or after the op.")
+        f"The schema says that the operator mutates {writes}, and it mutates no argument. The "
+        f"compiler cannot move reads of {writes} across the operator.")
     for test, result in answer["opcheck"].items():
         assert result == "SUCCESS", f"opcheck: {test}: {result[:300]}"
 
@@ -155,33 +156,34 @@ def _of(form: Any) -> str:
 def is_one_graph(answer: Any, length: int) -> None:
     assert set(answer["parameters"]) >= GIVEN, (
         f"Block has parameters called {', '.join(answer['parameters']) or 'nothing'}; the contract "
-        f"asks for norm_w, w and b.")
+        f"requires norm_w, w and b.")
     if "raised" in answer:
         raise AssertionError(f"torch._dynamo.explain(block) raised {answer['raised']}")
     breaks = "; ".join(dict.fromkeys(answer["breaks"]))
     assert answer["graphs"] == 1 and not breaks, (
-        f"{_graphs(answer['graphs'])} and a break at {breaks or 'a place that it does not name'}. "
-        f"What follows a break is another graph, and Python runs in between.")
+        f"{_graphs(answer['graphs'])} and a break at {breaks or 'an unnamed line'}. "
+        f"The code after a break is another graph, with Python in between.")
 
 
 def is_the_block(answer: Any, length: int) -> None:
     if set(answer["parameters"]) >= GIVEN:
         assert answer["form"] == answer["wanted"], (
-            f"A block made {answer['form']} of an input {answer['wanted']} (shape, dtype, strides)")
+            f"A block returned {answer['form']} for an input {answer['wanted']} (shape, dtype, "
+            f"strides)")
         assert answer["off"] <= NEAR, (
-            f"The result of a block is {answer['off']:.1e} of its largest number away from "
+            f"The result of a block is {answer['off']:.1e} of its largest element away from "
             f"h + linear(gelu(rmsnorm(h))) with h = x + attention(x).")
         assert answer["off_by_eps"] <= NEAR, (
             f"The result of Block(width, eps=0.5) is {answer['off_by_eps']:.1e} of its largest "
-            f"number away from the formula with this eps; with the default eps it is right.")
+            f"element away from the formula with this eps; with the default eps it is right.")
 
 
 def gives_the_same(how: str) -> Callable[..., None]:
     def check(answer: Any, blocks: int, lengths: Sequence[int]) -> None:
         has_run(answer, how)
         assert answer["off"] <= NEAR, (
-            f"What {how} returned is {answer['off']:.1e} of the largest number away from the "
-            f"blocks one after the other. Every block has weights of its own.")
+            f"The result of {how} is {answer['off']:.1e} of the largest element away from that of "
+            f"the uncompiled blocks. Every block has its own weights.")
 
     return check
 
@@ -189,14 +191,14 @@ def gives_the_same(how: str) -> Callable[..., None]:
 def has_run(answer: Any, how: str) -> None:
     error = answer["error"]
     assert "backend='inductor'" not in error, (
-        f"Inductor got a graph, and not the backend that was given to {how}, which only counts. "
-        f"Inductor generates code, and that cannot be done here.")
-    assert not error, f"What {how} returned raised {error}{_tied(error)}"
+        f"Inductor got a graph, instead of the counting backend that was passed to {how}. "
+        f"Inductor generates code, which cannot be done here.")
+    assert not error, f"The callable returned by {how} raised {error}{_tied(error)}"
 
 
 def _tied(error: str) -> str:
-    return (" A length that is marked as changing is a constant of the graph, or has to be equal "
-            "to one that is not marked." if error.startswith("ConstraintViolation") else "")
+    return (" A length that is marked as dynamic is a constant of the graph, or must equal one "
+            "that is not marked." if error.startswith("ConstraintViolation") else "")
 
 
 def is_whole(answer: Any, blocks: int, lengths: Sequence[int]) -> None:
@@ -217,20 +219,22 @@ def is_regional(answer: Any, blocks: int, lengths: Sequence[int]) -> None:
     has_run(answer, REGIONAL)
     graphs = _made(answer, REGIONAL)
     assert len(graphs) == 1, (
-        f"{_graphs(len(graphs))} of {_sizes(graphs)} operations for {blocks} equal blocks; one "
-        f"that all of them use is expected. A graph is used again where code and guards are the "
-        f"same, and weights are arguments.")
+        f"{_graphs(len(graphs))} of {_sizes(graphs)} operations for {blocks} equal blocks; "
+        f"expected "
+        f"one that all of them use. A graph is reused if code and guards are the same, and weights "
+        f"are arguments.")
     [names] = graphs
     assert names.count(OPERATOR) <= 1, (
         f"One graph of {len(names)} operations calls {OPERATOR} {names.count(OPERATOR)} times; a "
         f"region is the hot path of one block.")
     assert OPERATOR in names, (
-        f"The compiled region holds {', '.join(names) or 'nothing'}, and not {OPERATOR}, which is "
+        f"The compiled region contains {', '.join(names) or 'nothing'} and not {OPERATOR}, which "
+        f"is "
         f"the hot path.")
     attention = [name for name in names if "attention" in name]
     assert not attention, (
         f"One graph of {len(names)} operations with {attention[0]}: the whole block was compiled. "
-        f"Attention is a library's kernel; the region is what lies behind it.")
+        f"Attention is a library kernel; the region is the part after it.")
     assert answer["runs"][:1] == [blocks], (
         f"The region ran {sum(answer['runs'])} times in a call of {blocks} blocks.")
 
@@ -243,7 +247,7 @@ def serves_all_lengths(how: str) -> Callable[..., None]:
         eager, error = len(answer["runs"]) - served, answer["error"]
         left = f", then eager for the other {eager}" if eager else ""
         stopped = f", then {error.rstrip('.')}" if error else ""
-        # Any other error than that the limit was hit has a cause of its own.
+        # Errors other than the recompile limit have their own cause.
         why = _tied(error) if error and "RecompileLimit" not in error else (
             " Each length that is a constant of the graph needs a graph of its own, and the "
             "compiler stops at 8.")
@@ -256,7 +260,7 @@ def serves_all_lengths(how: str) -> Callable[..., None]:
 def _made(answer: Any, how: str) -> list[list[str]]:
     graphs: list[list[str]] = answer["graphs"]
     assert graphs, (
-        f"The backend that was given to {how} never got a graph: nothing was compiled by it.")
+        f"The backend that was passed to {how} never got a graph: it compiled nothing.")
     return graphs
 
 
@@ -272,7 +276,7 @@ def _sizes(graphs: Sequence[Sequence[str]]) -> str:
 def are_inductor(answer: Any) -> None:
     for how, default in zip(("compile_whole", "compile_regionally"), answer, strict=True):
         assert default == "'inductor'", (
-            f"`backend` of {how} is {default} where nothing is said; the contract says 'inductor'.")
+            f"`backend` of {how} defaults to {default}; the contract requires 'inductor'.")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -282,15 +286,15 @@ def are_inductor(answer: Any) -> None:
 def has_fields(answer: Any) -> None:
     asked = ("first_ms", "steady_ms", "compiles")
     assert all(name in answer for name in asked), (
-        f"run_schedule returned {answer['type']}; a ScheduleReport with {', '.join(asked)} is "
-        f"expected.")
+        f"run_schedule returned {answer['type']}; expected a ScheduleReport with "
+        f"{', '.join(asked)}.")
 
 
 def calls_each_length(answer: Any, lengths: Sequence[int], warmup: int, iterations: int) -> None:
     wanted = [length for length in lengths for _ in range(1 + warmup + iterations)]
     assert answer["calls"] == wanted, (
-        f"fn was called {len(answer['calls'])} times, with {_some(answer['calls'])}; for each "
-        f"length in turn 1 + {warmup} + {iterations} calls are expected: {_some(wanted)}.")
+        f"fn was called {len(answer['calls'])} times, with {_some(answer['calls'])}; expected "
+        f"1 + {warmup} + {iterations} calls for each length in turn: {_some(wanted)}.")
 
 
 def calls_each_length_by_default(answer: Any, lengths: Sequence[int]) -> None:
@@ -306,14 +310,15 @@ def tells_first_from_steady(answer: Any, lengths: Sequence[int], warmup: int,
     has_fields(answer)
     for name, right, means in (
             ("first_ms", 3_100.0, "the first call took 3,100 ms, and no later one that long"),
-            ("steady_ms", 2.1, "the first took 3,100 ms, one of the others 80 ms, and all else "
-                               "2.1 ms, which is their median")):
+            ("steady_ms", 2.1, "the first took 3,100 ms, one of the others 80 ms, and the rest "
+                               "2.1 ms, which is the median")):
         times = answer[name]
         assert isinstance(times, tuple | list) and len(times) == len(lengths), (
-            f"{name} is {times!r:.100}; one number for each of {len(lengths)} lengths is expected.")
+            f"{name} is {times!r:.100}; expected one number for each of {len(lengths)} lengths.")
         for length, time in zip(lengths, times, strict=True):
             assert isinstance(time, int | float) and math.isclose(time, right, rel_tol=1e-3), (
-                f"{name} is {_number(time)} for length {length}, by a clock that only fn moves: "
+                f"{name} is {_number(time)} for length {length}, with a clock that only fn "
+                f"advances: "
                 f"{means}. Times are in milliseconds{_seconds(time, right)}.")
 
 
@@ -330,29 +335,31 @@ def counts_compilations(answer: Any, dynamic: bool | None, lengths: Sequence[int
     has_fields(answer)
     assert answer["compiles"] == answer["graphs"], (
         f"compiles is {answer['compiles']!r:.40}, and the backend got {_graphs(answer['graphs'])} "
-        f"for {len(lengths)} lengths. What was compiled before the schedule does not count.")
+        f"for {len(lengths)} lengths. Earlier compilations do not count.")
     said, made = answer["again"]
     assert made == 0, (
         f"A second schedule with the same {len(lengths)} lengths made {_graphs(made)}, although "
-        f"the first had compiled for all of them: a schedule threw away what was compiled.")
+        f"the first had compiled all of them: the schedule discarded compiled graphs.")
     assert said == 0, (
         f"compiles is {said!r:.40} for a second schedule with the same {len(lengths)} lengths, "
-        f"and the backend got no graph any more.")
+        f"and the backend got no further graph.")
 
 
 def sets_the_variables(answer: Any, folder: str) -> None:
     found = answer["set"]
     assert _leads(found.get("TORCHINDUCTOR_CACHE_DIR", ""), folder), (
-        f"{_variables(found)}. Inductor looks at none that leads to {folder}: the folder is empty "
-        f"after the run, and the next process compiles again.")
+        f"{_variables(found)}. Inductor reads none that points to {folder}: the folder stays "
+        f"empty, "
+        f"and the next process compiles again.")
     assert _leads(found.get("TRITON_CACHE_DIR", ""), folder), (
-        f"{_variables(found)}. Kernels that are launched without Inductor are kept by Triton "
-        f"itself, outside of {folder}.")
+        f"{_variables(found)}. Triton caches kernels that are launched without Inductor "
+        f"itself, outside {folder}.")
     told = answer["answer"]
     assert told == found, (
         f"{_variables(found)}. The answer "
-        f"{f'has {len(told)} variables' if isinstance(told, dict) else f'is {told!r:.100}'}; just "
-        f"these {len(found)} with their values are expected.")
+        f"{f'has {len(told)} variables' if isinstance(told, dict) else f'is {told!r:.100}'}; "
+        f"expected "
+        f"exactly these {len(found)} with their values.")
 
 
 def _leads(value: str, folder: str) -> bool:
@@ -360,7 +367,7 @@ def _leads(value: str, folder: str) -> bool:
 
 
 def _variables(found: Mapping[str, str]) -> str:
-    """What is set in an environment where both caches were in /elsewhere before."""
+    """The variables that changed; both caches were in /elsewhere before."""
     names = ", ".join(f"{name} is {value}" for name, value in found.items())
     return f"Both caches were elsewhere before. Changed: {names or 'nothing'}"
 
@@ -371,50 +378,51 @@ def workload(launches: int, kernel_us: float, library_share: float, shapes: int,
             "shapes": shapes, "calls": calls}
 
 
-# A job, what may be answered, and what speaks against the rest.
+# A workload, the valid modes, and the evidence against the others.
 JOBS = (
     ("many small operations of one shape", workload(900, 3.0, 0.10, 1, 20_000),
-     {"reduce-overhead"}, "900 launches take the host 9 ms and the GPU 2.7 ms, in 180 s in all"),
+     {"reduce-overhead"}, "900 launches take 9 ms on the host and 2.7 ms on the GPU, 180 s in "
+                          "total"),
     ("one large product", workload(1, 5_000.0, 0.99, 1, 100_000),
-     {"eager"}, "500 s are ahead, and all but 1 % of them, 5 s, are in a library's kernel; "
+     {"eager"}, "500 s remain, of which all but 1 %, 5 s, are in a library kernel; "
                 "compiling takes 20 s"),
     ("small operations, and a new length with nearly every call",
      workload(600, 4.0, 0.10, 700, 50_000), {"default", "eager"},
-     "700 shapes come, and each of them would be recorded or tuned"),
+     "there are 700 shapes, and each would be recorded or tuned"),
     ("production at one shape", workload(300, 60.0, 0.50, 1, 50_000_000),
-     {"max-autotune"}, "900,000 s are ahead, half of them in kernels that a compiler makes, and "
-                       "the GPU is busy for all of it"),
+     {"max-autotune"}, "900,000 s remain, half of them in kernels that a compiler can change, "
+                       "and the GPU is always busy"),
     ("three calls in a notebook", workload(400, 20.0, 0.30, 1, 3),
-     {"eager"}, "3 calls take 24 ms in all; compiling takes seconds"),
+     {"eager"}, "3 calls take 24 ms in total; compiling takes seconds"),
     ("reading the weights of a large model", workload(500, 150.0, 0.97, 1, 1_000_000),
-     {"eager", "default"}, "97 % of the time is reading weights, which no mode makes faster, and "
+     {"eager", "default"}, "97 % of the time is reading weights, which no mode speeds up, and "
                            "kernels of 150 us hide their launches"),
     ("long element-wise kernels of one shape", workload(12, 400.0, 0.05, 1, 50_000),
-     {"default"}, "240 s are ahead in kernels of 400 us: the host is never late, and minutes of "
-                  "tuning are not paid back"),
+     {"default"}, "240 s remain in kernels of 400 us: the host is never the bottleneck, and "
+                  "minutes of tuning do not pay"),
     ("small operations in six buckets", workload(800, 3.0, 0.10, 6, 100_000),
-     {"reduce-overhead"}, "800 launches take the host 8 ms and the GPU 2.4 ms; 6 shapes come, and "
-                          "6 recordings are little beside 100,000 calls"),
+     {"reduce-overhead"}, "800 launches take 8 ms on the host and 2.4 ms on the GPU; recording "
+                          "6 shapes costs little compared with 100,000 calls"),
     ("a training run of 2 000 steps", workload(2_000, 30.0, 0.45, 1, 2_000),
-     {"default"}, "120 s are ahead; the GPU takes 60 ms a step and the host 20"),
+     {"default"}, "120 s remain; a step takes 60 ms on the GPU and 20 ms on the host"),
     ("a test suite", workload(60, 5.0, 0.20, 50, 50),
-     {"eager"}, "50 calls take 30 ms in all; compiling takes seconds"),
+     {"eager"}, "50 calls take 30 ms in total; compiling takes seconds"),
 )
 MODES = ("eager", "default", "reduce-overhead", "max-autotune")
 
 
 def is_a_mode(answer: Any, workloads: Sequence[Any]) -> None:
     for (name, *_), mode in zip(JOBS, answer, strict=True):
-        assert mode in MODES, f"For {name}, the mode is {mode!r:.60}, which is none of the four."
+        assert mode in MODES, f"For {name}, the mode is {mode!r:.60}, which is not one of the four."
 
 
 def fits(number: int) -> Callable[..., None]:
     name, job, right, evidence = JOBS[number]
-    told = ", ".join(f"{field}={value!r}" for field, value in job.items())
+    fields = ", ".join(f"{field}={value!r}" for field, value in job.items())
 
     def check(answer: Any, workloads: Sequence[Any]) -> None:
         assert answer[number] in right, (
-            f"For {name} ({told}), {answer[number]!r:.60} was chosen. "
+            f"For {name} ({fields}), {answer[number]!r:.60} was chosen. "
             f"{evidence[0].upper()}{evidence[1:]}.")
 
     return check
@@ -429,8 +437,9 @@ def is_designed(answer: Any, function: str, shapes: Sequence[Mapping[str, int]])
     for what in ("flops", "bytes", "grid", "tile"):
         assert isinstance(answer[what], list), f"{where}[{what!r}] {answer[what]}."
     assert answer["bound"] == "compute", (
-        f"{where}['bound'] is {answer['bound']!r}. Divide the operations by the bytes: a GPU does "
-        f"dozens, with tensor cores hundreds, in the time of a byte.")
+        f"{where}['bound'] is {answer['bound']!r}. Compute the arithmetic intensity: the ridge "
+        f"point "
+        f"of a GPU is dozens of FLOP/B, and hundreds with tensor cores.")
     for number, shape in enumerate(shapes):
         m, n, k, e = (shape[name] for name in "MNKe")
         sizes = f"For M = {m:,}, N = {n:,}, K = {k:,}, e = {e}"
@@ -438,15 +447,15 @@ def is_designed(answer: Any, function: str, shapes: Sequence[Mapping[str, int]])
             answer[what][number] for what in ("flops", "bytes", "grid", "tile"))
         assert 1.8 * m * n * k <= flops <= 2.2 * m * n * k + 50 * m * k, (
             f"{sizes}, {where}['flops'] is {flops:,.0f}. Each element of the result is a sum of K "
-            f"products, a product and a sum each; norm and GELU are done for M K elements.")
+            f"products, two FLOP each; norm and GELU are computed for M K elements.")
         least = (m * k + n * k + k + n + m * n) * e
         assert 0.9 * least <= nbytes <= 1.1 * least, (
-            f"{sizes}, {where}['bytes'] is {nbytes:,.0f}. Four tensors are read once and one is "
-            f"written once at least; what lies between the steps never leaves the program."
+            f"{sizes}, {where}['bytes'] is {nbytes:,.0f}. Four tensors are read at least once and "
+            f"one is written once; intermediates never leave the program."
             + " This is their number of elements." * math.isclose(nbytes * e, least))
         assert programs == int(programs), (
-            f"{sizes}, {where}['grid'] is {programs:,g}. Programs are whole: a tile that the edge "
-            f"cuts off is one too.")
+            f"{sizes}, {where}['grid'] is {programs:,g}. The number of programs is an integer: a "
+            f"partial tile has one, too.")
         assert programs * tile >= 0.999 * m * n and (programs - 1) * tile <= 2.2 * m * n, (
             f"{sizes}, {where} has {programs:,.0f} programs with tiles of {tile:,.0f}: "
             f"{programs * tile:,.0f} elements, and the result has {m * n:,}.")
@@ -543,46 +552,46 @@ suite = Suite(
     compiles_graphs=True,
     blanks=8,
     cases=[
-        call("the operator is registered, and what callers get", "operator", 8, 24, 32, "float32",
-             check=is_registered, eager=True),
-        call("its arguments stay as they are", "operator", 8, 24, 32, "float32",
+        call("the operator is registered, and the function calls it", "operator", 8, 24, 32,
+             "float32", check=is_registered, eager=True),
+        call("its arguments are not modified", "operator", 8, 24, 32, "float32",
              check=leaves_its_arguments, code="M07", eager=True, watched=False),
-        call("it says what its result will be", "operator", 8, 24, 32, "float32",
-             check=describes_its_result, eager=True, watched=False),
-        call("it says so in float16 too", "operator", 5, 16, 33, "float16",
+        call("its fake result has the right shape, dtype and strides", "operator", 8, 24, 32,
+             "float32", check=describes_its_result, eager=True, watched=False),
+        call("its fake result is right in float16, too", "operator", 5, 16, 33, "float16",
              check=describes_its_result, eager=True, watched=False),
         call("a block is one graph, without a break", "Block", 24, check=is_one_graph, eager=True),
-        call("what a block computes", "Block", 24, check=is_the_block, eager=True),
+        call("the result of a block", "Block", 24, check=is_the_block, eager=True),
         call("the whole model in one graph", WHOLE, BLOCKS, FEW, check=is_whole,
              eager=True, seconds=20.0),
-        call("the whole model as it is without a compiler", WHOLE, BLOCKS, FEW,
+        call("the whole model equals the uncompiled one", WHOLE, BLOCKS, FEW,
              check=gives_the_same(WHOLE), eager=True, seconds=20.0),
         call("one graph for the hot path of six blocks", REGIONAL, BLOCKS, FEW,
              check=is_regional, eager=True, seconds=20.0),
-        call("by regions as without a compiler", REGIONAL, BLOCKS, FEW,
+        call("regions equal the uncompiled model", REGIONAL, BLOCKS, FEW,
              check=gives_the_same(REGIONAL), eager=True, seconds=20.0),
-        call("Inductor compiles where nothing else is said", "default_backends",
+        call("Inductor is the default backend", "default_backends",
              check=are_inductor),
         call("a schedule calls each length in turn", "run_schedule", (128, 256, 512), 0, 4,
              check=calls_each_length),
         call("a schedule with calls to warm up", "run_schedule", (64, 128), 3, 5,
              check=calls_each_length),
-        call("four timed calls if nothing else is said", "schedule_by_default", (64, 128),
+        call("four timed calls by default", "schedule_by_default", (64, 128),
              check=calls_each_length_by_default),
         call("first calls apart from steady ones", "run_schedule", (128, 256, 512), 0, 5,
              check=tells_first_from_steady),
         call("first calls apart from steady ones, warmed up", "run_schedule", (64, 128), 3, 5,
              check=tells_first_from_steady),
-        call("graphs that a schedule makes", "compilations", False, (16, 24, 40, 56),
+        call("graphs of a schedule", "compilations", False, (16, 24, 40, 56),
              check=counts_compilations),
-        call("graphs that a schedule of any length makes", "compilations", None, (16, 24, 40, 56),
+        call("graphs of a schedule with dynamic lengths", "compilations", None, (16, 24, 40, 56),
              check=counts_compilations),
         call("no timed call", "refused", 0, 0, raises=ValueError, mentions=("iterations", "0")),
-        call("fewer than no calls to warm up", "refused", -1, 4, raises=ValueError,
+        call("a negative warmup", "refused", -1, 4, raises=ValueError,
              mentions=("warmup", "-1")),
-        call("compiled code is kept in a folder", "keep_compiled_in", "/data/compiled",
+        call("compiled code is cached in a folder", "keep_compiled_in", "/data/compiled",
              check=sets_the_variables),
-        call("a mode for each of ten jobs", "choose_mode", ASKED, check=is_a_mode),
+        call("a mode for each of ten workloads", "choose_mode", ASKED, check=is_a_mode),
         *(call(f"a mode for {name}", "choose_mode", ASKED, check=fits(number))
           for number, (name, *_) in enumerate(JOBS)),
         call("the design", "design", "rmsnorm_gelu_linear", SHAPES, check=is_designed),

@@ -1,4 +1,4 @@
-"""Hidden tests of vector addition: values, layouts, special values, refusals, cost."""
+"""Hidden tests of vector addition: values, layouts, special values, errors, cost."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ suite = Suite(
                     *pair(integers, 4_099, low=-(2**62), high=2**62 - 1, dtype="int64")),
         correctness("values over six decades", *pair(wide, 9_973)),
         correctness("float16 over four decades", *pair(wide, 9_973, dtype="float16", decades=2.0)),
-        correctness("whole numbers stored as floats", *pair(integers, 9_973)),
+        correctness("integers stored as floats", *pair(integers, 9_973)),
 
         # Sizes around the tile that the submission itself uses.
         edge("no element at all", *pair(rand, 0), launches=0),
@@ -96,7 +96,7 @@ suite = Suite(
         edge("three tiles and seven elements", *pair(rand, lambda B: 3 * B + 7)),
         edge("a prime number of elements, 9 973", *pair(rand, 9_973)),
 
-        # Layouts: what indexing and transposing hand over without copying.
+        # Layouts: views that indexing and transposing return without a copy.
         edge("a transposed view beside a plain matrix", rand(53, 37).mT, rand(37, 53), public=True),
         edge("two transposed views", rand(53, 37).mT, rand(53, 37).mT),
         edge("a plain matrix beside a transposed view", rand(37, 53), rand(53, 37).mT),
@@ -134,7 +134,7 @@ suite = Suite(
         edge("one huge element among ordinary ones",
              special(5_000, values=[1e30], share=0.0), rand(5_000)),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Unsupported arguments must raise before anything is launched.
         refuses("x is a list", [1.0, 2.0], rand(2), raises=TypeError, mentions=("x", "list")),
         refuses("y is a number", rand(2), 3.0, raises=TypeError, mentions=("y", "float")),
         refuses("y is None", rand(2), None, raises=TypeError, mentions=("y",)),
@@ -183,7 +183,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of addition
+# Properties of addition
 
 
 def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -197,7 +197,7 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """How many elements differ, and the first of them; `same_bits` has just said no."""
+    """Describes how many elements differ, and the first of them; `same_bits` returned False."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return (f"{tuple(got.shape)} in {got.dtype} instead of "
                 f"{tuple(expected.shape)} in {expected.dtype}")

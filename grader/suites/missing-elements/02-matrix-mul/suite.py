@@ -34,11 +34,11 @@ from grader.suite.inputs import Row
 
 INF = math.inf
 NAN = math.nan
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
-SMALLEST_TILE = 32  # rows and columns of a tile of the result, below which memory is read too often
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
+SMALLEST_TILE = 32  # rows and columns of a tile of the result; smaller ones cause too much traffic
 SIDE = 256  # of the matrices whose traffic is counted: small enough to be interpreted in full
-# Issued bytes of square tiles of that size over the least: each of A and B once per row or column
-# of tiles, C once.
+# Issued bytes of square tiles of that size over the minimum: A once per column of tiles, B once
+# per row of tiles, C once.
 TRAFFIC = (2 * SIDE / SMALLEST_TILE + 1) / 3
 
 
@@ -67,7 +67,7 @@ def pair(m: Any, k: Any, n: Any, make: Callable[..., Input] = rand,
 
 
 def tile(more: int) -> Callable[[int], int]:
-    """A size near the learner's own tile, as far as such a tile is no larger than 128."""
+    """A size near the submission's tile, up to a tile of 128."""
     return lambda block: min(block, 128) + more
 
 
@@ -89,7 +89,7 @@ def one_row(rows_: int, columns: int, number: int, places: dict[int, float],
 
 
 def column_of(drawn: Input) -> Input:
-    """The same numbers with rows as columns, in memory too."""
+    """The same numbers with rows as columns, contiguous."""
     return drawn.then(lambda t: t.mT.contiguous())
 
 
@@ -102,13 +102,13 @@ suite = Suite(
     tolerance=Tolerance(error_bounds.matmul, TENSOR_CORES, products=(0, 1)),
     peer=peer,
     reversed_peer=reversed_peer,
-    moves="deny",  # strides are what the kernel is about
+    moves="deny",  # the kernel has to use the strides
     cost=cost,
     bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 8_192),
                 lambda n: pair(n, n, n, dtype="float16"), at="square matrices of float16",
                 peer=torch.matmul, peer_name="torch.matmul"),
     cases=[
-        # Sizes: whole tiles, and none of the three a whole number of them.
+        # Sizes: multiples of a tile, and none of the three a multiple.
         correctness("128 x 64 times 64 x 128 in float16", *pair(128, 64, 128, dtype="float16"),
                     public=True),
         correctness("300 x 1 000 times 1 000 x 20 in float16",
@@ -140,7 +140,7 @@ suite = Suite(
         correctness("numbers of very different size", *pair(40, 300, 40, wide)),
         correctness("numbers of very different size in bfloat16",
                     *pair(40, 300, 40, wide, dtype="bfloat16")),
-        correctness("whole numbers in float16", *pair(70, 64, 50, integers, dtype="float16")),
+        correctness("integers in float16", *pair(70, 64, 50, integers, dtype="float16")),
         correctness("of 300 columns of a, only the first is not zero",
                     rows(*[only(300, 0)] * 20), rand(300, 30)),
         correctness("of 300 columns of a, only the last is not zero",
@@ -242,7 +242,7 @@ suite = Suite(
              special(40, 33, values=[2.0**-24, -(2.0**-16), 2.0**-14], share=1.0, dtype="float16"),
              rand(33, 24, dtype="float16", std=1_000.0)),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Unsupported arguments must raise before anything is launched.
         refuses("a is a list", [[1.0, 2.0]], rand(2, 3), raises=TypeError, mentions=("a", "list")),
         refuses("b is a number", rand(2, 3), 3.0, raises=TypeError, mentions=("b", "float")),
         refuses("b is None", rand(2, 3), None, raises=TypeError, mentions=("b", "None")),
@@ -302,7 +302,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of the matrix product
+# Properties of the matrix product
 
 
 def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -311,7 +311,7 @@ def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """How many elements differ, and the first of them; `same_bits` has just said no."""
+    """Describes how many elements differ, and the first of them; `same_bits` returned False."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return (f"{tuple(got.shape)} in {got.dtype} instead of "
                 f"{tuple(expected.shape)} in {expected.dtype}")
@@ -369,8 +369,8 @@ def test_the_transposed_product_is_the_product_of_the_transposed(submission):
     share = (off / most).nan_to_num(nan=INF)
     worst = tuple(int(i) for i in (share == share.max()).nonzero()[0])
     assert share.max() <= 1, (
-        f"element {list(worst)} of the product and of its transposed twin are {off[worst]:.3g} "
-        f"apart; rounding explains {most[worst]:.3g}"
+        f"element {list(worst)} of the product and of the transposed product differ by "
+        f"{off[worst]:.3g}; rounding explains at most {most[worst]:.3g}"
     )
 
 
@@ -380,7 +380,7 @@ def test_a_matrix_can_be_multiplied_with_itself(submission):
     shared, apart = submission(x, x), submission(x, x.clone())
 
     assert same_bits(shared, apart), (
-        f"with one tensor for both against two of the same values: {difference(shared, apart)}"
+        f"one tensor for both against two tensors of equal values: {difference(shared, apart)}"
     )
 
 

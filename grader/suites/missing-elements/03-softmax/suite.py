@@ -1,4 +1,4 @@
-"""Hidden tests of softmax: widths, layouts, ranges, special values, refusals, cost."""
+"""Hidden tests of softmax: widths, layouts, ranges, special values, errors, cost."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from grader.suite import (
 
 INF = math.inf
 NAN = math.nan
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
-WIDE = 3_000  # columns: three times a block of 1 024, and not a whole number of them
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
+WIDE = 3_000  # columns: nearly three blocks of 1,024
 UNIT_ROUNDOFF = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 
 
 def reference(x: torch.Tensor) -> torch.Tensor:
-    """Softmax in float64; torch shifts by the maximum too, so nothing overflows here either."""
+    """Softmax in float64; torch subtracts the maximum too, so nothing overflows here either."""
     return torch.softmax(x.double(), dim=1)
 
 
@@ -52,7 +52,7 @@ def reversed_peer(x: torch.Tensor) -> torch.Tensor:
 
 
 def infinities(columns: int, dtype: str) -> Input:
-    """Every kind of row that NaN and infinities make, between two rows without any."""
+    """Every kind of row with NaN and infinities, between two rows without any."""
     last = columns - 1
     return rows(
         row(columns),
@@ -89,7 +89,7 @@ suite = Suite(
                 lambda n: (rand(4_096, n),), at="4 096 rows of float32",
                 peer_name="torch.softmax"),
     cases=[
-        # Widths: powers of two, their neighbours, and one row that fills a multiprocessor.
+        # Widths: powers of two, adjacent widths, and one row that fills an SM.
         correctness("32 x 128 floats", rand(32, 128), public=True),
         correctness("4 x 127 floats, one less than a power of two", rand(4, 127), public=True),
         correctness("4 x 128 floats", rand(4, 128), public=True),
@@ -160,7 +160,7 @@ suite = Suite(
         edge("one row of 65 535 columns", rand(1, 65_535)),
         launchable("70 000 rows of one column", rand(70_000, 1)),
 
-        # Layouts: what indexing, transposing and expanding hand over without copying.
+        # Layouts: views that indexing, transposing and expanding return without a copy.
         edge("every other row, 100 of 200 columns", rand(10, 200)[::2, 50:150], public=True),
         edge("every other row of float16, 100 of 200 columns",
              rand(10, 200, dtype="float16")[::2, 50:150]),
@@ -181,7 +181,7 @@ suite = Suite(
         edge("rows 5 000 elements apart", rand(4, 5_000)[:, :127]),
         edge("rows 2**30 elements apart", rand(3, 127, dtype="float16").apart(FAR, 1)),
 
-        # Special values: as torch.softmax treats them, and without touching the rows beside them.
+        # Special values: as torch.softmax treats them, without an effect on adjacent rows.
         edge("NaN and infinities", infinities(129, "float32")),
         edge("NaN and infinities in float16", infinities(128, "float16")),
         edge("NaN and infinities in bfloat16", infinities(129, "bfloat16")),
@@ -207,7 +207,7 @@ suite = Suite(
         sizes(lambda rows, columns, dtype: (rand(rows, columns, dtype=dtype),),
               rows=(1, 5), columns=(1, 5_000), dtype=FLOATS),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Unsupported arguments must raise before anything is launched.
         refuses("x is a list", [[1.0, 2.0]], raises=TypeError, mentions=("x", "list")),
         refuses("x is a number", 3.0, raises=TypeError, mentions=("x", "float")),
         refuses("x is None", None, raises=TypeError, mentions=("x", "None")),
@@ -241,7 +241,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of softmax
+# Properties of softmax
 
 
 def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -250,7 +250,7 @@ def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """How many elements differ, and the first of them; `same_bits` has just said no."""
+    """Describes how many elements differ, and the first of them; `same_bits` returned False."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return (f"{tuple(got.shape)} in {got.dtype} instead of "
                 f"{tuple(expected.shape)} in {expected.dtype}")
@@ -272,8 +272,8 @@ def test_rows_sum_to_one(submission):
             most = UNIT_ROUNDOFF[dtype] + columns * 2.0**-24
             worst = int(off.argmax())
             assert off[worst] <= most, (
-                f"row {worst} of {columns} columns in {dtype} sums to a number that is "
-                f"{off[worst]:.3g} away from 1; rounding explains {most:.3g}"
+                f"row {worst} of {columns} columns in {dtype} has a sum that differs from 1 "
+                f"by {off[worst]:.3g}; rounding explains at most {most:.3g}"
             )
 
 
@@ -289,7 +289,7 @@ def test_adding_a_whole_number_to_a_row_changes_no_bit(submission):
 
 
 def test_the_order_within_a_row_is_kept(submission):
-    (x,) = submission.draw(integers(4, 1_000))  # neighbours differ by a factor of e, or not at all
+    (x,) = submission.draw(integers(4, 1_000))  # adjacent results differ by a factor of e or 1
 
     result = submission(x)
 
@@ -315,9 +315,9 @@ def test_permuting_the_columns_permutes_the_result(submission):
     off = ((permuted - plain).abs() / plain).nan_to_num(nan=INF)
     worst = [int(i) for i in (off == off.max()).nonzero()[0]]
     assert off.max() <= most, (
-        f"element {worst} of the permuted result is {permuted[tuple(worst)]:.7g}; before, the same "
-        f"column gave {plain[tuple(worst)]:.7g}. They are {off.max():.3g} of their size apart; "
-        f"rounding explains {most:.3g}"
+        f"element {worst} of the permuted result is {permuted[tuple(worst)]:.7g}; without the "
+        f"permutation it is {plain[tuple(worst)]:.7g}. The relative difference is {off.max():.3g}; "
+        f"rounding explains at most {most:.3g}"
     )
 
 

@@ -1,5 +1,4 @@
-"""Hidden tests of layer norm: widths, ranges, layouts, special values, statistics, refusals, cost.
-"""
+"""Hidden tests of layer norm: widths, ranges, layouts, special values, statistics, cost."""
 
 from __future__ import annotations
 
@@ -42,18 +41,18 @@ from grader.suite.rounding import spread
 EPS = 1e-5
 INF = math.inf
 NAN = math.nan
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
-WIDE = 3_000  # columns: three times a block of 1 024, and not a whole number of them
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
+WIDE = 3_000  # columns: nearly three blocks of 1,024
 
-# What the solution moves at 64 x 512 floats: x once, both vectors once a row, the result once, and
-# two float32 statistics a row. The least counts the vectors once.
+# Bytes of the solution at 64 x 512 floats: x once, both vectors once per row, the result once, and
+# two float32 statistics per row. The minimum counts the vectors once.
 ISSUED = 4 * 64 * 512 * 4 + 8 * 64
 LEAST = 2 * 64 * 512 * 4 + 2 * 512 * 4 + 8 * 64
 
 
 def reference(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
               return_stats: bool = False) -> torch.Tensor | tuple[torch.Tensor, ...]:
-    """Layer norm in float64, as the formula stands."""
+    """Layer norm in float64, by the formula."""
     return with_sum_over(x.shape[1], x, weight, bias, eps, return_stats)
 
 
@@ -63,15 +62,15 @@ def with_sum_over(count: int, x: torch.Tensor, weight: torch.Tensor, bias: torch
     """The same with a variance that is the sum of squares over ``count``."""
     x = x.double()
     mean = x.mean(1, keepdim=True)
-    centred = x - mean
-    rstd = torch.rsqrt((centred * centred).sum(1, keepdim=True) / count + eps)
-    y = centred * rstd * weight.double() + bias.double()
+    centered = x - mean
+    rstd = torch.rsqrt((centered * centered).sum(1, keepdim=True) / count + eps)
+    y = centered * rstd * weight.double() + bias.double()
     return (y, mean[:, 0], rstd[:, 0]) if return_stats else y
 
 
 def with_variances(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
                    return_stats: bool = False) -> tuple[torch.Tensor, ...] | torch.Tensor:
-    """Variances in the place of reciprocal deviations."""
+    """Layer norm with the variance instead of the reciprocal standard deviation."""
     right = reference(x, weight, bias, eps, return_stats)
     return (*right[:2], x.double().var(1, unbiased=False)) if return_stats else right
 
@@ -135,8 +134,8 @@ def of_rstd(x: torch.Tensor, eps: float) -> Amplitude:
     """
     x = x.double()
     columns = x.shape[1]
-    centred = x - x.mean(1, keepdim=True)
-    rstd = torch.rsqrt((centred * centred).mean(1) + eps)
+    centered = x - x.mean(1, keepdim=True)
+    rstd = torch.rsqrt((centered * centered).mean(1) + eps)
     mean_off = spread(columns) * x.abs().mean(1) * rstd  # in units of u, and of the deviation
     return Amplitude(
         pointwise=rstd * (4 + 0.5 * KAPPA * FLOAT32 * mean_off**2),
@@ -147,7 +146,7 @@ def of_rstd(x: torch.Tensor, eps: float) -> Amplitude:
 
 def cost(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, eps: float = EPS,
          return_stats: bool = False) -> Cost:
-    """x and the result once, both vectors once, two float32 statistics a row."""
+    """x, the result and both vectors once, and two float32 statistics per row."""
     return Cost(bytes=2 * x.nbytes + weight.nbytes + bias.nbytes + 8 * x.shape[0],
                 flops=8 * x.numel())
 
@@ -171,7 +170,7 @@ def parameters(columns: int, dtype: str = "float32") -> tuple[Input, Input]:
 
 
 def of(x: Input, columns: int, dtype: str = "float32") -> tuple[Input, Input, Input]:
-    """A matrix of one's own with the usual parameters."""
+    """A given matrix with the usual parameters."""
     return (x, *parameters(columns, dtype))
 
 
@@ -180,7 +179,7 @@ def statistics(name: str, *inputs: object, eps: float = EPS, public: bool = Fals
 
 
 def infinities(columns: int, dtype: str) -> Input:
-    """Every kind of row that NaN and infinities make, between two rows without any."""
+    """Every kind of row with NaN and infinities, between two rows without any."""
     last = columns - 1
     return rows(
         row(columns),
@@ -213,7 +212,7 @@ suite = Suite(
                 lambda n: table(4_096, n), at="4 096 rows of float32",
                 peer_name="F.layer_norm"),
     cases=[
-        # Widths: powers of two, their neighbours, and one row that fills a multiprocessor.
+        # Widths: powers of two, adjacent widths, and one row that fills an SM.
         correctness("16 x 256 floats", *table(16, 256), public=True),
         correctness("4 x 127 floats, one less than a power of two", *table(4, 127), public=True),
         correctness("4 x 128 floats", *table(4, 128)),
@@ -257,7 +256,7 @@ suite = Suite(
         correctness("40 rows of 3 columns", *table(40, 3)),
         correctness("an eps of 1", *table(4, 129), 1.0),
         correctness("an eps of 2", *table(4, 129), 2.0),
-        correctness("an eps that is a whole number", *table(4, 129), 1),
+        correctness("an integer eps", *table(4, 129), 1),
         correctness("an eps of 1e-12", *table(4, 129), 1e-12),
         correctness("rows of one value each", *of(equal_rows(4, 768), 768)),
         correctness("one number far above 3 000 others", *of(spike(WIDE), WIDE)),
@@ -293,7 +292,7 @@ suite = Suite(
         edge("one row of 65 535 columns", *table(1, 65_535)),
         launchable("70 000 rows of one column", *table(70_000, 1)),
 
-        # Layouts: what indexing, transposing and expanding hand over without copying.
+        # Layouts: views that indexing, transposing and expanding return without a copy.
         edge("every other row, 100 of 200 columns",
              *of(rand(10, 200, mean=3.0)[::2, 50:150], 100), public=True),
         edge("every other row, with statistics",
@@ -335,7 +334,7 @@ suite = Suite(
         edge("NaN and infinities in the parameters", rand(3, 129, mean=3.0),
              special(129, values=[NAN, INF, -INF], mean=1.0), rand(129)),
         edge("all numbers equal", *of(full(3, 100, value=0.1), 100)),
-        edge("rows of 100 whole numbers that sum to 0",
+        edge("rows of 100 integers that sum to 0",
              *of(integers(4, 50, low=-9, high=9).then(lambda t: torch.cat([t, -t], 1)), 100)),
         edge("all numbers equal in float16", *of(full(3, 127, value=-7.3, dtype="float16"), 127,
                                                  "float16")),
@@ -349,7 +348,7 @@ suite = Suite(
              *of(special(4, 129, values=extremes("float16"), dtype="float16"), 129, "float16")),
         edge("numbers up to 1e16", *of(special(4, 129, values=[1e16, -1e16, 1e12]), 129)),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Unsupported arguments must raise before anything is launched.
         refuses("x is a list", [[1.0, 2.0]], *parameters(2),
                 raises=TypeError, mentions=("x", "list")),
         refuses("weight is None", rand(4, 128), None, rand(128),
@@ -368,7 +367,7 @@ suite = Suite(
                 raises=TypeError, mentions=("weight", "float16", "float32")),
         refuses("a bias in another dtype", rand(4, 128), rand(128), rand(128, dtype="bfloat16"),
                 raises=TypeError, mentions=("bias", "float32", "bfloat16")),
-        refuses("eps is a word", *table(4, 128), "1e-5",
+        refuses("eps is a string", *table(4, 128), "1e-5",
                 raises=TypeError, mentions=("eps", "str")),
         refuses("eps is None", *table(4, 128), None,
                 raises=TypeError, mentions=("eps", "None")),
@@ -414,22 +413,22 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of layer norm
+# Properties of layer norm
 
 
 def plain(submission, x, eps=EPS):
-    """The normalised rows themselves: a weight of 1 and a bias of 0."""
+    """The normalized rows themselves: a weight of 1 and a bias of 0."""
     columns = x.shape[1]
     return submission(x, torch.ones(columns, dtype=x.dtype), torch.zeros(columns, dtype=x.dtype),
                       eps)
 
 
 def error_by_norm(got: torch.Tensor, exact: torch.Tensor) -> float:
-    """How far all elements together are off, as a share of all of them together."""
+    """Relative error of a result in the Euclidean norm."""
     return float((got.double() - exact).norm() / exact.norm())
 
 
-def test_normalised_rows_have_mean_zero_and_almost_unit_variance(submission):
+def test_normalized_rows_have_mean_zero_and_almost_unit_variance(submission):
     for columns in (127, 1_000):
         (x,) = submission.draw(rand(4, columns, mean=3.0, std=0.01))
 
@@ -441,13 +440,13 @@ def test_normalised_rows_have_mean_zero_and_almost_unit_variance(submission):
         most = 4 * spread(columns) * FLOAT32 * 3.0 / 0.01
         worst = int(means.argmax())
         assert means[worst] <= most, (
-            f"row {worst} of {columns} columns has the mean {means[worst]:.3g} after normalising; "
-            f"rounding explains {most:.3g}"
+            f"row {worst} of {columns} columns has the mean {means[worst]:.3g} after normalizing; "
+            f"rounding explains at most {most:.3g}"
         )
         worst = int(off.argmax())
         assert off[worst] <= most, (
-            f"row {worst} of {columns} columns has a variance that is {off[worst]:.3g} away from "
-            f"var / (var + eps) after normalising; rounding explains {most:.3g}"
+            f"row {worst} of {columns} columns has a variance that differs from var / (var + eps) "
+            f"by {off[worst]:.3g} after normalizing; rounding explains at most {most:.3g}"
         )
 
 
@@ -461,8 +460,8 @@ def test_adding_a_number_to_a_row_changes_next_to_nothing(submission):
         off = error_by_norm(moved, exact)
         most = 2e-7 * (8 + abs(constant))
         assert off <= most, (
-            f"layer_norm(x {constant:+.0f}) is {off:.3g} of its size away from layer_norm(x); "
-            f"rounding explains {most:.3g}"
+            f"layer_norm(x {constant:+.0f}) differs from layer_norm(x) by a relative error of "
+            f"{off:.3g}; rounding explains at most {most:.3g}"
         )
 
 
@@ -473,8 +472,8 @@ def test_multiplying_a_row_by_4_changes_nothing_where_eps_is_tiny(submission):
 
     off = error_by_norm(four, once.double())
     assert off <= 1e-6, (
-        f"layer_norm(4 x) is {off:.3g} of its size away from layer_norm(x), with an eps of 1e-12; "
-        "powers of two are no cause of rounding"
+        f"with an eps of 1e-12, layer_norm(4 x) differs from layer_norm(x) by a relative error of "
+        f"{off:.3g}; multiplying by a power of two does not round"
     )
 
 
@@ -507,8 +506,8 @@ def test_rows_far_from_zero_keep_three_digits(submission):
     off = error_by_norm(submission(x, weight, bias), reference(x, weight, bias))
 
     assert off <= 2e-3, (
-        f"rows around 10 000 with a deviation of 1 are off by {off:.3g} of their size; float32 "
-        "arithmetic on differences stays below 0.002"
+        f"rows around 10,000 with a standard deviation of 1 have a relative error of {off:.3g}; "
+        "float32 arithmetic on differences stays below 0.002"
     )
 
 
@@ -518,8 +517,8 @@ def test_narrow_rows_keep_three_digits(submission):
     off = error_by_norm(submission(x, weight, bias), reference(x, weight, bias))
 
     assert off <= 1e-3, (
-        f"rows around 1 with a deviation of 0.001 are off by {off:.3g} of their size; here eps is "
-        "ten times the variance"
+        f"rows around 1 with a standard deviation of 0.001 have a relative error of {off:.3g}; eps "
+        "is ten times their variance"
     )
 
 

@@ -1,4 +1,4 @@
-"""Hidden tests of conv2d: geometries, tiles, layouts, special values, refusals, laws, cost."""
+"""Hidden tests of conv2d: geometries, tiles, layouts, special values, errors, properties, cost."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ suite = Suite(
                 at="16 images of 56 x 56 in float16, windows of 3 x 3",
                 peer=F.conv2d, peer_name="F.conv2d"),
     cases=[
-        # Geometry: windows, steps and borders, one thing at a time and together.
+        # Geometry: windows, stride, padding and dilation, one at a time and together.
         correctness("2 images of 4 x 7 x 9, windows of 3 x 2", *small(), public=True),
         correctness("2 images of 4 x 7 x 9, windows of 3 x 2, padding 1", *small(), 1, 1,
                     public=True),
@@ -121,7 +121,7 @@ suite = Suite(
                     rand(6)),
         correctness("stride 3", *small(), 3),
         correctness("stride 2 down, 3 across", *small(), (2, 3)),
-        correctness("stride 4, more than the window is wide", *small(), 4),
+        correctness("stride 4, wider than the window", *small(), 4),
         correctness("padding 2", *small(), 1, 2),
         correctness("padding of 2 rows and no column", *small(), 1, (2, 0)),
         correctness("padding of 1 row and 3 columns", *small(), 1, (1, 3)),
@@ -168,7 +168,7 @@ suite = Suite(
                     rand(5, 3, 2, 3, dtype="float16"), rand(5, dtype="float16"), *UNEVEN),
         correctness("2 images of 16 x 16 x 16 to 32 channels in float16", *layer("float16"), 1, 1),
 
-        # Ranges: where sums in 16 bits stall or overflow, and TF32 shows.
+        # Ranges: where sums in 16 bits stagnate or overflow, and TF32 shows.
         correctness("513 taps around one half", rand(2, 57, 5, 5, mean=0.5),
                     rand(9, 57, 3, 3, mean=0.5), rand(9)),
         correctness("513 taps around one half in float16",
@@ -188,12 +188,12 @@ suite = Suite(
         edge("no image", rand(0, 3, 8, 8), rand(2, 3, 3, 3), rand(2), launches=0),
         edge("no image, in float16", rand(0, 4, 7, 9, dtype="float16"),
              rand(5, 4, 3, 2, dtype="float16"), None, 2, 1, launches=0),
-        edge("windows that lie in the border whole", rand(2, 3, 2, 2), rand(5, 3, 2, 2), rand(5),
+        edge("windows entirely inside the padding", rand(2, 3, 2, 2), rand(5, 3, 2, 2), rand(5),
              2, 4),
         edge("a column of windows", rand(2, 3, 9, 3), rand(5, 3, 3, 3), rand(5)),
         edge("a row of windows", rand(2, 3, 3, 9), rand(5, 3, 3, 3), rand(5)),
 
-        # Layouts: what torch hands over without copying.
+        # Layouts: views that torch returns without a copy.
         edge("an image in channels_last", rand(2, 4, 7, 9).then(lambda t: t.to(memory_format=LAST)),
              rand(5, 4, 3, 2), rand(5), 1, 1, public=True),
         edge("a weight in channels_last", rand(2, 4, 7, 9),
@@ -205,7 +205,7 @@ suite = Suite(
         edge("a transposed image", rand(2, 4, 9, 7).mT, rand(5, 4, 3, 2), rand(5), 1, 1),
         edge("a transposed weight", rand(2, 4, 7, 9), rand(4, 5, 3, 2).then(
             lambda t: t.transpose(0, 1)), rand(5), 1, 1),
-        edge("weights of which height and width are exchanged", rand(2, 4, 7, 9),
+        edge("weights with height and width swapped", rand(2, 4, 7, 9),
              rand(5, 4, 2, 3).mT, rand(5), 1, 1),
         edge("every other channel, row and column of larger images",
              rand(3, 8, 15, 20)[1:, ::2, 1::2, 2::2], rand(5, 4, 3, 2), rand(5), 1, 1),
@@ -248,7 +248,7 @@ suite = Suite(
              special(2, 4, 7, 9, values=[0.0, -0.0, 2.0**-149, 2.0**-126], share=0.5),
              rand(5, 4, 3, 2), rand(5), 1, 1),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Unsupported arguments must raise before anything is launched.
         refuses("x is a list", [[1.0, 2.0]], FILTERS, raises=TypeError, mentions=("x", "list")),
         refuses("weight is None", IMAGE, None, raises=TypeError, mentions=("weight", "None")),
         refuses("bias is a number", IMAGE, FILTERS, 1.0, raises=TypeError,
@@ -291,7 +291,7 @@ suite = Suite(
                 mentions=("stride", "3")),
         refuses("stride 1.5", IMAGE, FILTERS, None, 1.5, raises=TypeError,
                 mentions=("stride", "1.5")),
-        refuses("padding by a word", IMAGE, FILTERS, None, 1, "same", raises=TypeError,
+        refuses("padding is a string", IMAGE, FILTERS, None, 1, "same", raises=TypeError,
                 mentions=("padding", "same")),
         refuses("windows higher than the image", rand(1, 3, 4, 20), rand(2, 3, 7, 3),
                 raises=ValueError, mentions=("weight", "-2", "18")),
@@ -323,11 +323,11 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of convolution, on whole numbers: every sum is exact, in whatever order it is taken
+# Properties of convolution, on integers: every sum is exact, in any order
 
 
 def agree(got: torch.Tensor, expected: torch.Tensor, what: str) -> None:
-    """Raise AssertionError with the first difference, if there is one."""
+    """Raises AssertionError with the first difference, if there is one."""
     assert got.shape == expected.shape, (
         f"{what}: the result has shape {tuple(got.shape)} instead of {tuple(expected.shape)}")
     wrong = got != expected

@@ -1,4 +1,4 @@
-"""Hidden tests of libdevice math: sizes, layouts, domains, two precisions, refusals, cost."""
+"""Hidden tests of libdevice math: sizes, layouts, domains, two precisions, errors, cost."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ suite = Suite(
                      special(1_000, values=[NAN, INF, -INF, 0.0, -0.0], share=0.5), 2.0),
                 edge("one over NaN, infinities and zeros",
                      special(1_000, values=[NAN, INF, -INF, 0.0, -0.0], share=0.5), -1.0),
-                edge("everything to the power 0 is 1, NaN as well",
+                edge("everything to the power 0 is 1, including NaN",
                      special(1_000, values=[NAN, INF, -INF, 0.0, -0.0], share=0.5), 0.0),
                 edge("cubes that overflow and underflow",
                      special(100, values=[1e13, -1e13, 1e12, 1e-12, 1e-20, -1e-20], share=1.0),
@@ -283,7 +283,7 @@ suite = Suite(
                         raises=TypeError, mentions=("x", "float16")),
                 refuses("float64 is not supported", rand(8, dtype="float64"), 2.0,
                         raises=TypeError, mentions=("x", "float64")),
-                refuses("p is a word", rand(8), "2", raises=TypeError, mentions=("p", "str")),
+                refuses("p is a string", rand(8), "2", raises=TypeError, mentions=("p", "str")),
                 refuses("p is None", rand(8), None, raises=TypeError, mentions=("p", "None")),
 
                 sizes(lambda n: (rand(n), 3.0), n=(1, 5_000), count=20),
@@ -297,7 +297,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def test_the_sine_of_the_angle_is_the_number_again(submission):
@@ -308,8 +308,8 @@ def test_the_sine_of_the_angle_is_the_number_again(submission):
 
         worst = int(off.argmax())
         assert off[worst] <= 12 * roundoff, (
-            f"the sine of asin({x[worst].item()!r}) is {off[worst]:.3g} away from it in {dtype}; "
-            f"rounding explains {12 * roundoff:.3g}"
+            f"sin(asin(x)) differs from x = {x[worst].item()!r} by {off[worst]:.3g} in {dtype}; "
+            f"rounding explains at most {12 * roundoff:.3g}"
         )
 
 
@@ -319,7 +319,7 @@ def test_asin_is_odd(submission):
     right, left = submission.asin(x), submission.asin(-x)
 
     assert torch.equal(left, -right), (
-        f"{int((left != -right).sum())} of 1,000 angles change otherwise than in sign with x"
+        f"{int((left != -right).sum())} of 1,000 values of asin(-x) differ from -asin(x)"
     )
 
 
@@ -331,8 +331,8 @@ def test_gelu_of_x_less_gelu_of_minus_x_is_x(submission):
     most = 16 * 2.0**-24 * float(x.abs().max())
     worst = int(off.argmax())
     assert off[worst] <= most, (
-        f"gelu(x) - gelu(-x) is {off[worst]:.3g} away from x at {x[worst].item():.6g}; rounding "
-        f"explains {most:.3g}"
+        f"gelu(x) - gelu(-x) differs from x by {off[worst]:.3g} at {x[worst].item():.6g}; "
+        f"rounding explains at most {most:.3g}"
     )
 
 

@@ -36,8 +36,7 @@ FAR = 1 << 30  # elements; the third matrix begins where 31 bits end
 COUNTS = ("programs", "sweep_calls")  # predictions that no measuring blurs
 ODDITIES = [math.nan, math.inf, -math.inf, 0.0, -0.0]
 
-# Sides and sizes of an element. Square, flat, tall, smaller than a sector, and powers of two with
-# their neighbours.
+# m, n, itemsize: square, flat, tall, smaller than a sector, and around powers of two.
 SIDES = tuple((m, n, itemsize) for itemsize in (4, 1, 2, 8) for m, n in (
     (256, 256), (1, 1), (1, 257), (257, 1), (2, 3), (3, 100_000), (100_000, 3), (7, 9), (8, 8),
     (16, 33), (31, 32), (33, 65), (64, 96), (127, 129), (1_000, 500), (4_096, 16), (8_192, 8_192),
@@ -53,16 +52,16 @@ def peer(x: torch.Tensor) -> torch.Tensor:
 
 
 # ---------------------------------------------------------------------------------------------
-# What choose_tile may answer
+# Tiles that choose_tile may return
 
 
 def each_tile(rule: Callable[[int, int, int, int, int], str]) -> Callable[..., None]:
-    """A check of all answers; the rule says what is wrong with one, or nothing."""
+    """Returns a check of all tiles; ``rule`` returns the fault of one tile, or nothing."""
     def check(answer: Any, sides: tuple[tuple[int, int, int], ...]) -> None:
         for (m, n, itemsize), tile in zip(sides, answer, strict=True):
             asked = f"The tile of choose_tile({m}, {n}, {itemsize}) is {tile!r}"
             assert isinstance(tile, tuple) and [type(side) for side in tile] == [int, int], (
-                f"{asked}, which is no tuple of two int")
+                f"{asked}, expected a tuple of two int")
             wrong = rule(m, n, itemsize, *tile)
             assert not wrong, f"{asked}: {wrong}"
 
@@ -72,31 +71,31 @@ def each_tile(rule: Callable[[int, int, int, int, int], str]) -> Callable[..., N
 def fits(m: int, n: int, itemsize: int, rows: int, cols: int) -> str:
     for side, length, what in ((rows, m, "rows"), (cols, n, "columns")):
         if side < 1 or side & (side - 1):
-            return f"{side} {what} are no power of two"
+            return f"{side} {what} are not a power of two"
         if side >= 2 * length:
             counted = f"1 {what[:-1]}" if length == 1 else f"{length:,} {what}"
-            return f"a matrix with {counted} needs no tile with {side:,}"
+            return f"a matrix with {counted} does not need a tile with {side:,}"
     return ""
 
 
 def is_small(m: int, n: int, itemsize: int, rows: int, cols: int) -> str:
     if rows * cols <= MAX_ELEMENTS:
         return ""
-    return (f"{rows * cols:,} elements, {rows * cols * itemsize:,} bytes of shared memory and "
-            f"{rows * cols // 128} values for each of 128 threads; {MAX_ELEMENTS:,} elements are "
-            f"allowed")
+    return (f"it has {rows * cols:,} elements, which take {rows * cols * itemsize:,} bytes of "
+            f"shared memory and {rows * cols // 128} values in each of 128 threads; the limit is "
+            f"{MAX_ELEMENTS:,} elements")
 
 
 def fills_sectors(m: int, n: int, itemsize: int, rows: int, cols: int) -> str:
     for side, length, what in ((cols, n, "row"), (rows, m, "column")):
         if side < min(SECTOR // itemsize, length):
-            return (f"a {what} of the tile has {side * itemsize} bytes, and a sector has {SECTOR}; "
-                    f"the matrix would have {length * itemsize}")
+            return (f"a {what} of the tile has {side * itemsize} bytes, less than a sector of "
+                    f"{SECTOR}; a {what} of the matrix has {length * itemsize}")
     return ""
 
 
 def no_axis_over_13(call: Recording) -> list[CheckResult]:
-    """A check of 13 matrices of 96 x 96: each axis of the grid counts one dimension.
+    """Checks for 13 matrices of 96 x 96 that each grid axis counts one dimension.
 
     Tiles that use their sectors have at least 8 rows and 8 columns, 12 of each here, and at most
     4,096 elements: an axis that counts tiles of two kinds has more than 13.
@@ -106,17 +105,17 @@ def no_axis_over_13(call: Recording) -> list[CheckResult]:
         return [CheckResult("programs along an axis", "0, limit 13")]
     most = max(launch.grid)
     wrong = (f"The grid of `{launch.kernel}` is {launch.grid}: axis {launch.grid.index(most)} has "
-             f"{most} programs, and no dimension of the job needs more than 13. This axis counts "
+             f"{most} programs, and no dimension of this batch needs more than 13. The axis counts "
              "more than one dimension.") if most > 13 else ""
     return [CheckResult("programs along an axis", f"{most}, limit 13", wrong, "T03", launch.line)]
 
 
 # ---------------------------------------------------------------------------------------------
-# What a sweep has to find
+# Results of a sweep
 
 
 def finds(best: int, table: dict[int, tuple[float, float]] | None = None) -> Callable[..., None]:
-    """A check of the best candidate, and of median and spread of each where they are given."""
+    """Returns a check of the best candidate and, if given, of each median and spread."""
     def check(answer: Any, *inputs: Any) -> None:
         result = answer["result"]
         assert result.type == "SweepResult", f"The sweep returned a {result.type}."
@@ -124,15 +123,16 @@ def finds(best: int, table: dict[int, tuple[float, float]] | None = None) -> Cal
         repeats = inputs[3]
 
         def counted(candidate: int) -> str:
-            """Which calls are meant: those but the first, where there are as many as asked for."""
-            made = answer["called"].count(candidate)
-            if made == repeats:
-                return "its calls but the first"
-            return f"it was called {made} times, and of {repeats} calls those but the first"
+            """Names the calls that count; the first call never does."""
+            calls = answer["called"].count(candidate)
+            if calls == repeats:
+                return "without the first call, its times"
+            return f"it was called {calls} times; of {repeats} calls, those after the first"
 
         if table is not None:
             assert [row[0] for row in result.table] == sorted(table), (
-                f"The table is about {[row[0] for row in result.table]}, expected {sorted(table)}.")
+                f"The table has rows for {[row[0] for row in result.table]}, expected "
+                f"{sorted(table)}.")
             for candidate, typical, spread in result.table:
                 right, wide = table[candidate]
                 assert math.isclose(typical, right, rel_tol=1e-6), (
@@ -151,8 +151,8 @@ def finds(best: int, table: dict[int, tuple[float, float]] | None = None) -> Cal
 def calls_in_turn(answer: Any, times: Any, script: Any, candidates: Any, repeats: int) -> None:
     called, candidates = answer["called"], sorted(set(candidates))
     assert len(called) == repeats * len(candidates), (
-        f"The sweep called its timer {len(called)} times for {len(candidates)} candidates, where "
-        f"{repeats} times each, {repeats * len(candidates)} in all, do.")
+        f"The sweep called its timer {len(called)} times for {len(candidates)} candidates; "
+        f"{repeats} calls each are {repeats * len(candidates)}.")
     rounds = [called[at:at + len(candidates)] for at in range(0, len(called), len(candidates))]
     for number, one in enumerate(rounds):
         assert sorted(one) == candidates, (
@@ -161,14 +161,14 @@ def calls_in_turn(answer: Any, times: Any, script: Any, candidates: Any, repeats
 
 def are_five(answer: Any) -> None:
     assert answer == 5, (
-        f"Where no number of repeats is given, a candidate is called {answer} times, expected 5.")
+        f"With no number of repeats given, a candidate is called {answer} times, expected 5.")
 
 
 def is_frozen(answer: Any) -> None:
-    assert answer is False, "A field of a SweepResult took another value: the class is not frozen."
+    assert answer is False, "A field of a SweepResult could be assigned: the class is not frozen."
 
 
-EVEN = ((64, 0.9), (128, 0.7), (256, 0.5), (512, 0.6))  # candidates and their milliseconds
+EVEN = ((64, 0.9), (128, 0.7), (256, 0.5), (512, 0.6))  # candidate, ms
 
 suite = Suite(
     entry="batched_transpose",
@@ -193,18 +193,18 @@ suite = Suite(
         correctness("256 x 256 floats", rand(1, 256, 256)),
         correctness("5 matrices of 100 x 30 floats", rand(5, 100, 30)),
         correctness("2 matrices of 127 x 129 floats", rand(2, 127, 129)),
-        correctness("1 000 x 3 floats", rand(1, 1_000, 3)),
-        correctness("3 x 1 000 floats", rand(1, 3, 1_000)),
+        correctness("1000 x 3 floats", rand(1, 1_000, 3)),
+        correctness("3 x 1000 floats", rand(1, 3, 1_000)),
         *(correctness(f"2 matrices of 64 x 96 in {dtype}", rand(2, 64, 96, dtype=dtype))
           for dtype in ("int8", "float16", "int32", "int64")),
         *(correctness(f"3 matrices of 33 x 65 in {dtype}", rand(3, 33, 65, dtype=dtype))
           for dtype in ("int8", "uint8", "int16", "float16", "bfloat16", "int32", "int64",
                         "float64")),
 
-        # The planner of tiles. What is against the layout is told as such.
-        call("tiles are powers of two, and not twice as long as a side", "tiles", SIDES,
+        # Tiles. A tile that breaks a memory rule gets the code of that rule.
+        call("tiles are powers of two, less than twice the matrix", "tiles", SIDES,
              check=each_tile(fits)),
-        call("a tile has at most 4 096 elements", "tiles", SIDES, check=each_tile(is_small),
+        call("a tile has at most 4096 elements", "tiles", SIDES, check=each_tile(is_small),
              code="T05"),
         call("both sides of a tile fill sectors", "tiles", SIDES, check=each_tile(fills_sectors),
              code="T02"),
@@ -247,14 +247,14 @@ suite = Suite(
              (64, 128, 256, 512), 5, check=calls_in_turn, code="T03"),
         call("each candidate is called three times, in turn", "sweep", EVEN, (),
              (64, 128, 256, 512), 3, check=calls_in_turn, code="T03"),
-        call("a candidate that is named twice is timed once", "sweep", EVEN, (), (64, 64, 128), 5,
+        call("a duplicate candidate is timed once", "sweep", EVEN, (), (64, 64, 128), 5,
              check=calls_in_turn, code="T03"),
-        call("five repeats where no number is given", "default_repeats", check=are_five,
+        call("five repeats by default", "default_repeats", check=are_five,
              code="T03"),
         call("a result cannot be changed", "changed", check=is_frozen),
         call("no candidate", "sweep", (), (), (), 5, raises=ValueError, mentions=("candidates",)),
-        call("a candidate that is no power of two", "sweep", ((64, 1.0), (96, 1.0)), (), (64, 96),
-             5, raises=ValueError, mentions=("96",)),
+        call("a candidate that is not a power of two", "sweep", ((64, 1.0), (96, 1.0)), (),
+             (64, 96), 5, raises=ValueError, mentions=("96",)),
         call("a candidate of zero", "sweep", ((0, 1.0),), (), (0,), 5,
              raises=ValueError, mentions=("candidates", "0")),
         call("a negative candidate", "sweep", ((-64, 1.0),), (), (-64,), 5,
@@ -264,17 +264,17 @@ suite = Suite(
 
         # Predictions: shown, never deciding.
         *predictions((
-            ("column_share", 0.125, "Each element of the column lies in a sector of its own: 4 "
+            ("column_share", 0.125, "Each element of a column is in a different sector: 4 bytes of "
+             "32 are used."),
+            ("column_share_int64", 0.25, "Each element of a column is in a different sector: 8 "
              "bytes of 32 are used."),
-            ("column_share_int64", 0.25, "Each element of the column lies in a sector of its "
-             "own: 8 bytes of 32 are used."),
             ("least_bytes", 524_288, "65,536 elements of 4 bytes are read and written once."),
-            ("column_bytes", 2_359_296, "Each of 65,536 loaded elements moves a sector of 32 "
-             "bytes, and the stores move 65,536 times 4 bytes."),
+            ("column_bytes", 2_359_296, "Each of the 65,536 loaded elements moves a sector of "
+             "32 bytes, and the stores move 65,536 times 4 bytes."),
             ("programs", 768, "1,000 rows are 16 tiles of 64, 500 columns are 16 tiles of 32, "
              "and there are 3 matrices."),
-            ("sweep_calls", 30, "Each of 6 candidates is called 5 times; the first call is one "
-             "of them, and does not count."),
+            ("sweep_calls", 30, "Each of the 6 candidates is called 5 times; the first of the 5 "
+             "is not counted in the median."),
         ), COUNTS),
 
         # The smallest shapes, empty ones, and more matrices than axes 1 and 2 have programs.
@@ -286,16 +286,16 @@ suite = Suite(
         edge("no matrix", rand(0, 8, 8), launches=0),
         edge("matrices without rows", rand(3, 0, 8), launches=0),
         edge("matrices without columns", rand(3, 8, 0, dtype="int8"), launches=0),
-        edge("70 000 matrices of 2 x 3", rand(70_000, 2, 3)),
+        edge("70000 matrices of 2 x 3", rand(70_000, 2, 3)),
 
-        # Layouts: what indexing, transposing and expanding hand over without copying.
+        # Layouts: views from indexing, transposing and expanding, without a copy.
         edge("every other column of 64 x 192", rand(2, 64, 192)[:, :, ::2], public=True),
         edge("every other row", rand(2, 128, 96)[:, ::2]),
         edge("every other matrix", rand(5, 33, 65)[::2]),
         edge("columns 3 to 67 of 100", rand(2, 33, 100)[:, :, 3:68]),
         edge("transposed views", rand(2, 96, 64).mT),
         edge("transposed views in int8", rand(2, 65, 33, dtype="int8").mT),
-        edge("the batch as the fastest dimension",
+        edge("a batch dimension with stride 1",
              rand(64, 96, 3).then(lambda t: t.permute(2, 0, 1))),
         edge("one matrix repeated three times",
              rand(1, 33, 65).then(lambda t: t.expand(3, -1, -1))),
@@ -311,17 +311,17 @@ suite = Suite(
         edge("rows 2**30 elements apart", rand(2, 4, 40, dtype="int8").apart(40, FAR, 1)),
         edge("columns 2**30 elements apart", rand(2, 40, 4, dtype="int8").apart(40, 1, FAR)),
 
-        # Every bit arrives.
+        # Every bit is preserved.
         edge("NaN, infinities and both zeros", special(2, 33, 65, values=ODDITIES)),
         edge("NaN, infinities and both zeros in float16",
              special(2, 33, 65, values=ODDITIES, dtype="float16")),
         edge("NaN, infinities and both zeros in bfloat16",
              special(2, 33, 65, values=ODDITIES, dtype="bfloat16")),
-        edge("numbers at the largest float32", special(1, 33, 65, values=extremes("float32"))),
+        edge("values near the largest float32", special(1, 33, 65, values=extremes("float32"))),
         edge("denormal numbers",
              special(1, 33, 65, values=[2.0**-149, -(2.0**-149), 2.0**-127], share=1.0)),
 
-        # What the contract does not cover has to be refused before anything is launched.
+        # Arguments outside the contract are refused before anything is launched.
         refuses("x is a list", [[[1.0, 2.0]]], raises=TypeError, mentions=("x", "list")),
         refuses("x is None", None, raises=TypeError, mentions=("x", "None")),
         refuses("complex64 is not supported", rand(2, 3, 4, dtype="complex64"),
@@ -351,14 +351,14 @@ suite = Suite(
                     traffic=1.00, sectors=USED, launches=1, programs=256, spills=0),
         performance("256 x 256 in int64, counted", rand(1, 256, 256, dtype="int64"),
                     traffic=1.00, sectors=USED, launches=1, programs=256, spills=0),
-        performance("8 192 x 8 192 floats", rand(1, 8_192, 8_192),
+        performance("8192 x 8192 floats", rand(1, 8_192, 8_192),
                     spills=0, pass_at=0.70, stretch=0.85),
     ],
 )
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws of the transpose
+# Properties of the transpose
 
 
 def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -366,13 +366,13 @@ def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """How many elements differ, and the first of them; `same_bits` has just said no."""
+    """Describes how two tensors that `same_bits` rejects differ."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return (f"{tuple(got.shape)} in {got.dtype} instead of "
                 f"{tuple(expected.shape)} in {expected.dtype}")
     wrong = got != expected
     first = tuple(int(i) for i in wrong.nonzero()[0])
-    return (f"{int(wrong.sum())} of {wrong.numel()} elements differ, the first is {list(first)}: "
+    return (f"{int(wrong.sum())} of {wrong.numel()} elements differ, the first at {list(first)}: "
             f"{got[first].item()!r} and {expected[first].item()!r}")
 
 

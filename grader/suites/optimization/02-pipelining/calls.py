@@ -7,10 +7,10 @@ from typing import Any
 
 
 def picks(module: Any, loops: Sequence[Sequence[int]]) -> list[Any]:
-    """What ``pick_num_stages`` answers for each (tile_bytes, smem_limit, k_iters, max_stages)."""
+    """Returns the stages for each (tile_bytes, smem_limit, k_iters, max_stages)."""
     return [module.pick_num_stages(*one, max_stages=most) for *one, most in loops]
 
 
 def picks_by_default(module: Any) -> Any:
-    """What it answers for many small tiles when nothing is said of the most stages."""
+    """Returns the stages for many small tiles with the default of max_stages."""
     return module.pick_num_stages(16, 1 << 20, 1_000)

@@ -9,9 +9,9 @@ FIELDS = ("block_m", "block_n", "block_k", "smem_bytes", "traffic_bytes")
 
 
 def plans(module: Any, problems: Sequence[Sequence[int]]) -> list[Any]:
-    """The fields of what ``plan_tiles`` answers for each (m, n, k, itemsize, smem_bytes, stages).
+    """Returns the fields of the plan for each (m, n, k, itemsize, smem_bytes, stages).
 
-    Where the last is 0, nobody says how many stages there are.
+    0 stages mean the default.
     """
     answers = []
     for *problem, stages in problems:
@@ -21,7 +21,7 @@ def plans(module: Any, problems: Sequence[Sequence[int]]) -> list[Any]:
 
 
 def changed(module: Any) -> bool:
-    """Whether a field of a plan can be given another value."""
+    """Returns whether a field of a plan can be assigned."""
     plan = module.plan_tiles(256, 256, 256, 2, 49_152)
     try:
         plan.block_m = 16

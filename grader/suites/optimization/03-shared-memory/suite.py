@@ -38,11 +38,11 @@ from grader.suite import (
 from grader.suite.predictions import predictions
 
 INF, NAN = math.inf, math.nan
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
 SIDE = 256  # of the Gram matrix whose traffic is counted
-SMEM = 101_376  # bytes that a program may take on a consumer card: 99 KiB
-USED = 1 / 0.95  # sectors over the fewest, where 95 % of each has to be used
-COUNTS = ("fetches_16", "merges", "levels")  # predictions that no measuring blurs
+SMEM = 101_376  # bytes: the limit of a program on a consumer GPU, 99 KiB
+USED = 1 / 0.95  # sectors over the minimum, for 95 % of their bytes used
+COUNTS = ("fetches_16", "merges", "levels")  # predictions that must be exact
 
 
 # ---------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def gram_peer(x: torch.Tensor) -> torch.Tensor:
 
 
 def gram_cost(x: torch.Tensor) -> Cost:
-    """x once, the result once; operations are those of a product that knows of no mirror."""
+    """Returns the cost: x once, the result once, and the FLOP of a full product."""
     m, k = x.shape
     return Cost(bytes=(m * k + m * m) * x.element_size(), flops=2 * m * m * k)
 
@@ -73,12 +73,12 @@ def column_stats(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def stats_amplitude(x: torch.Tensor) -> tuple[Amplitude, Amplitude]:
-    """A mean is a sum; its error d moves each distance, and their squares by 2 d times a deviation.
+    """Returns the amplitudes of mean and variance.
 
-    A float32 mean of 10,000 is off by up to 0.0005, whoever computes it: statistics that are
-    merged differ by as much from block to block, so that a variance of 1 may be off by a thousandth
-    after one walk through the rows. The square of such an error, of eight roundings, is what a
-    column of equal values may show.
+    A mean is a sum; an error d of the mean changes each squared distance by 2 d times a deviation.
+    A float32 mean of 10,000 is off by up to 0.0005 in any implementation, and merged statistics
+    differ by as much from block to block, so a variance of 1 may be off by a thousandth after a
+    single pass. A column of equal values may have a variance of the square of eight such roundings.
     """
     _, var = column_stats(x)
     size = x.double().abs().mean(0)
@@ -96,12 +96,12 @@ def stats_cost(x: torch.Tensor) -> Cost:
 
 
 def far_from_zero(rows_: int, columns: int) -> Input:
-    """Columns of spread 1 around 10,000 and more, each around a number of its own."""
+    """Returns columns with standard deviation 1 and different means of 10,000 and more."""
     return rand(rows_, columns, mean=1e4).then(lambda t: t + 50.0 * torch.arange(columns))
 
 
 def blocks_apart(rows_: int, columns: int, block: int) -> Input:
-    """Rows whose mean changes by 50 from one block to the next: most of the variance is there."""
+    """Returns rows whose mean changes by 50 per block, which is most of the variance."""
     def shifted(t: torch.Tensor) -> torch.Tensor:
         return t + 50.0 * (torch.arange(rows_) // block)[:, None]
 
@@ -113,7 +113,7 @@ def blocks_apart(rows_: int, columns: int, block: int) -> Input:
 
 SIDES_MN, SIDES_K, MOST_ELEMENTS = (16, 32, 64, 128, 256), (16, 32, 64, 128), 32_768
 
-# (m, n, k, itemsize, smem_bytes, num_stages); 0 stages: nobody says
+# (m, n, k, itemsize, smem_bytes, num_stages); 0 stages: the default
 PROBLEMS = (
     (256, 256, 256, 2, 49_152, 0),
     (4_096, 4_096, 4_096, 2, 49_152, 3),
@@ -134,7 +134,7 @@ Plan = tuple[int, int, int, int, int]
 
 
 def costs(problem: Sequence[int], sides: Sequence[int]) -> tuple[int, int]:
-    """Shared memory of a program, and bytes of all programs, for tiles with these sides."""
+    """Returns the shared memory of a program and the traffic of all, in bytes."""
     m, n, k, itemsize, _, stages = problem
     block_m, block_n, block_k = sides
     elements = m * k * math.ceil(n / block_n) + k * n * math.ceil(m / block_m) + m * n
@@ -142,7 +142,7 @@ def costs(problem: Sequence[int], sides: Sequence[int]) -> tuple[int, int]:
 
 
 def legal(problem: Sequence[int]) -> list[Plan]:
-    """Every plan that fits, by going through all of them; the best one first."""
+    """Returns all plans that fit, the best first."""
     found = []
     for sides in ((a, b, c) for a in SIDES_MN for b in SIDES_MN for c in SIDES_K):
         smem, traffic = costs(problem, sides)
@@ -154,7 +154,7 @@ def legal(problem: Sequence[int]) -> list[Plan]:
 def asked(problem: Sequence[int], plan: Any) -> str:
     *sizes, stages = problem
     stated = [*map(str, sizes), *([f"num_stages={stages}"] if stages else [])]
-    return f"`plan_tiles({', '.join(stated)})` gives {_sides(plan)}"
+    return f"`plan_tiles({', '.join(stated)})` returned {_sides(plan)}"
 
 
 def _sides(plan: Sequence[int]) -> str:
@@ -166,39 +166,39 @@ def plans_fit(answer: Any, problems: Sequence[Sequence[int]]) -> None:
         *sides, smem, traffic = plan
         said = asked(problem, plan)
         for side, among, name in zip(sides, (SIDES_MN, SIDES_MN, SIDES_K), "mnk", strict=True):
-            assert side in among, f"{said}: block_{name} is none of {among}."
+            assert side in among, f"{said}: block_{name} is not in {among}."
         assert sides[0] * sides[1] <= MOST_ELEMENTS, (
-            f"{said}: a tile of {sides[0] * sides[1]:,} elements, and {MOST_ELEMENTS:,} are "
-            "allowed.")
+            f"{said}: the tile has {sides[0] * sides[1]:,} elements, and the limit is "
+            f"{MOST_ELEMENTS:,}.")
         needed, moved = costs(problem, sides)
         stages = problem[5] or 3
         assert needed <= problem[4], (
             f"{said}: {stages} x {needed // stages:,} bytes are {needed:,} bytes of shared memory, "
             f"and the limit is {problem[4]:,}.")
         assert smem == needed, (
-            f"{said} and smem_bytes {smem:,}: {stages} stages of two tiles are {needed:,} bytes.")
+            f"{said} with smem_bytes {smem:,}: {stages} stages of two tiles take {needed:,} bytes.")
         assert traffic == moved, (
-            f"{said} and traffic_bytes {traffic:,}: its programs move {moved:,} bytes.")
+            f"{said} with traffic_bytes {traffic:,}: its programs move {moved:,} bytes.")
 
 
 def plans_are_least(answer: Any, problems: Sequence[Sequence[int]]) -> None:
     for problem, plan in zip(problems, answer, strict=True):
         best = legal(problem)[0]
         assert plan[4] <= best[4], (
-            f"{asked(problem, plan)}, which move {plan[4]:,} bytes; {best[4]:,} are possible.")
+            f"{asked(problem, plan)}, which moves {plan[4]:,} bytes; {best[4]:,} are possible.")
 
 
 def ties_are_broken(answer: Any, problems: Sequence[Sequence[int]]) -> None:
     for problem, plan in zip(problems, answer, strict=True):
         best = legal(problem)[0]
         assert tuple(plan) == best, (
-            f"{asked(problem, plan)} with {plan[4]:,} bytes; by the rule it is {_sides(best)} with "
-            f"{best[4]:,}: of as few bytes the larger block_k, the smaller tile, the larger "
-            "block_n.")
+            f"{asked(problem, plan)} with {plan[4]:,} bytes; by the rule for ties it is "
+            f"{_sides(best)} with {best[4]:,}: the larger block_k, then the smaller tile, then the "
+            "larger block_n.")
 
 
 def is_frozen(answer: Any) -> None:
-    assert answer is False, "A field of a TilePlan took another value: the class is not frozen."
+    assert answer is False, "A field of a TilePlan could be assigned: the class is not frozen."
 
 
 # ---------------------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ def is_frozen(answer: Any) -> None:
 
 
 def reduces_by_itself(texts: Mapping[str, str]) -> None:
-    """`tl.reduce`, or another name of it, is called with a function of the file's own."""
+    """Checks that `tl.reduce`, by any name, is called with a function of the file."""
     tree = ast.parse(texts["kernel.py"])
     own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
     given = {name.id for node in ast.walk(tree)
@@ -214,8 +214,8 @@ def reduces_by_itself(texts: Mapping[str, str]) -> None:
              for value in [*node.args, *(keyword.value for keyword in node.keywords)]
              for name in ast.walk(value) if isinstance(name, ast.Name)}
     assert own & given, (
-        "No kernel hands a function of its own to `tl.reduce`: the statistics of a block's rows "
-        "are not merged by a tree.")
+        "No kernel passes a function of this file to `tl.reduce`, so the statistics of a block's "
+        "rows are not merged by a tree reduction.")
 
 
 def _last_name(node: ast.expr) -> str:
@@ -223,19 +223,19 @@ def _last_name(node: ast.expr) -> str:
 
 
 PREDICTIONS = (
-    ("fetches_16", 32, "256 columns are 16 tiles of the result, whose programs all load a row as "
-     "the left operand, and 16 more load it as the right one."),
-    ("gram_16_bytes", 4_325_376, "65,536 elements are loaded 32 times and as many stored once, 2 "
-     "bytes each."),
-    ("gram_128_bytes", 655_360, "65,536 elements are loaded 4 times and as many stored once, 2 "
-     "bytes each."),
-    ("buffers", 98_304, "A block of 128 x 64 elements of 2 bytes has 16,384 bytes; there are two "
-     "in each of 3 stages."),
-    ("shared_elementwise", 0, "Each thread loads, adds and stores elements of its own; nothing has "
-     "to reach another thread, so nothing goes through shared memory."),
-    ("column_share", 0.125, "The elements of a column lie a row apart, each in a sector of its "
-     "own: 4 bytes of 32 are used."),
-    ("merges", 31, "Each merge makes one of two, until one of 32 is left."),
+    ("fetches_16", 32, "A row of x belongs to 16 tiles of the result as the left operand, and to "
+     "16 more as the right one."),
+    ("gram_16_bytes", 4_325_376, "65,536 elements are loaded 32 times, and 65,536 are stored once, "
+     "2 bytes each."),
+    ("gram_128_bytes", 655_360, "65,536 elements are loaded 4 times, and 65,536 are stored once, "
+     "2 bytes each."),
+    ("buffers", 98_304, "A block of 128 x 64 elements of 2 bytes has 16,384 bytes, and each of 3 "
+     "stages has two blocks."),
+    ("shared_elementwise", 0, "Each thread loads, adds and stores its own elements. Threads "
+     "exchange nothing, so nothing goes through shared memory."),
+    ("column_share", 0.125, "The elements of a column are a row apart, each in a different "
+     "sector: 4 bytes of 32 are used."),
+    ("merges", 31, "Each merge reduces the number of results by one, from 32 to 1."),
     ("levels", 5, "Each level halves the number of statistics: 32, 16, 8, 4, 2, 1."),
 )
 
@@ -267,14 +267,14 @@ gram_function = Function(
         correctness("110 x 5 floats", rand(110, 5)),
         correctness("300 x 20 in float16", rand(300, 20, dtype="float16")),
         correctness("400 x 40 in bfloat16", rand(400, 40, dtype="bfloat16")),
-        correctness("sums of 1 024 numbers around a half in float16",
+        correctness("sums of 1024 numbers around a half in float16",
                     rand(48, 1_024, dtype="float16", mean=0.5)),
         correctness("sums of 512 floats around a half", rand(48, 512, mean=0.5)),
         correctness("whole numbers in float16", integers(140, 64, dtype="float16")),
 
         edge("no row", rand(0, 8), launches=0),
-        edge("nothing to sum: the result is zero", rand(70, 0, dtype="float16")),
-        edge("one number", rand(1, 1, dtype="float16")),
+        edge("K is 0: the result is zero", rand(70, 0, dtype="float16")),
+        edge("one element", rand(1, 1, dtype="float16")),
         edge("one column", rand(144, 1, dtype="float16")),
         edge("a transposed view", rand(32, 72, dtype="float16").mT, public=True),
         edge("every other row of a wider matrix", rand(140, 200, dtype="float16")[::2, 30:90]),
@@ -298,10 +298,10 @@ gram_function = Function(
 
         sizes(lambda m, k, dtype: (rand(m, k, dtype=dtype),), m=(1, 80), k=(1, 150), dtype=FLOATS),
 
-        # 1.5 times what the planner's tiles move, which read x four times and store the result.
+        # 1.5 times the traffic of the planner's tiles, which load x four times.
         performance("256 x 256 in float16, counted", rand(SIDE, SIDE, dtype="float16"),
                     traffic=3.0, shared=SMEM, spills=0, tensor_cores=True),
-        performance("4 096 x 4 096 in float16", rand(4_096, 4_096, dtype="float16"),
+        performance("4096 x 4096 in float16", rand(4_096, 4_096, dtype="float16"),
                     shared=SMEM, spills=0, tensor_cores=True, pass_at=0.45, stretch=0.65),
     ],
 )
@@ -318,32 +318,32 @@ stats_function = Function(
     result_dtype="float32",
     contiguous_result=True,
     bench=Bench("columns", (2_048, 8_192, 32_768), lambda n: (rand(4_096, n),),
-                at="4 096 rows of float32",
+                at="4096 rows of float32",
                 peer=lambda x: torch.var_mean(x, 0, correction=0)[::-1],
                 peer_name="torch.var_mean"),
     cases=[
         correctness("100 x 37 floats", rand(100, 37), public=True),
-        correctness("1 000 x 16 floats around 10 000", far_from_zero(1_000, 16), public=True),
-        correctness("1 000 x 16 floats", rand(1_000, 16)),
+        correctness("1000 x 16 floats around 10000", far_from_zero(1_000, 16), public=True),
+        correctness("1000 x 16 floats", rand(1_000, 16)),
         correctness("1 x 5 floats", rand(1, 5)),
         correctness("129 x 1 floats", rand(129, 1)),
         correctness("128 x 200 floats", rand(128, 200)),
         correctness("100 x 37 in float16", rand(100, 37, dtype="float16")),
         correctness("100 x 37 in bfloat16, around 50", rand(100, 37, dtype="bfloat16", mean=50.0)),
         correctness("500 x 300 floats around -3", rand(500, 300, mean=-3.0)),
-        correctness("33 x 1 000 in float16 around 1 000",
+        correctness("33 x 1000 in float16 around 1000",
                     rand(33, 1_000, dtype="float16", mean=1_000.0)),
         correctness("a mean that changes every 32 rows", blocks_apart(200, 24, 32)),
         correctness("a mean that changes from row to row", blocks_apart(70, 24, 1)),
-        correctness("columns of one value each",
+        correctness("columns of equal values",
                     rand(1, 40, mean=3.0).then(lambda t: t.repeat(150, 1))),
         correctness("whole numbers", integers(128, 64)),
 
         edge("no column", rand(8, 0), launches=0),
-        edge("one number", rand(1, 1)),
+        edge("one element", rand(1, 1)),
         edge("two rows", rand(2, 33, mean=5.0)),
         edge("three rows of many columns", rand(3, 5_000)),
-        edge("a column of zeros", full(70, 3, value=0.0)),
+        edge("columns of zeros", full(70, 3, value=0.0)),
         edge("a transposed view", rand(37, 100).mT, public=True),
         edge("every other row and column", rand(140, 66)[::2, ::2]),
         edge("columns 3 to 67 of 100", rand(40, 100)[:, 3:68]),
@@ -369,7 +369,7 @@ stats_function = Function(
                     traffic=1.00, sectors=USED, spills=0),
         performance("300 x 96 in float16, counted", rand(300, 96, dtype="float16"),
                     traffic=1.00, sectors=USED, spills=0),
-        performance("4 096 x 65 536 floats", rand(4_096, 65_536),
+        performance("4096 x 65536 floats", rand(4_096, 65_536),
                     spills=0, pass_at=0.70, stretch=0.85),
     ],
 )
@@ -379,17 +379,17 @@ suite = Suite(
     host={"plan_tiles": ("m", "n", "k", "itemsize", "smem_bytes")},
     functions=[gram_function, stats_function],
     cases=[
-        call("plans fit, and say what they cost", "plans", PROBLEMS, check=plans_fit),
+        call("plans fit, and their costs are right", "plans", PROBLEMS, check=plans_fit),
         call("no tile fits", "plans", ((64, 64, 64, 8, 4_096, 3),),
              raises=ValueError, mentions=("smem_bytes", "4096")),
-        call("nothing fits into no memory", "plans", ((64, 64, 64, 2, 0, 1),),
+        call("no shared memory", "plans", ((64, 64, 64, 2, 0, 1),),
              raises=ValueError, mentions=("smem_bytes", "0")),
-        call("a plan cannot be changed", "changed", check=is_frozen),
-        call("plans move as few bytes as any that fit", "plans", PROBLEMS, check=plans_are_least,
+        call("a TilePlan is frozen", "changed", check=is_frozen),
+        call("plans have the least traffic", "plans", PROBLEMS, check=plans_are_least,
              code="T01"),
-        call("of plans that move as few bytes, the rule takes one", "plans", PROBLEMS,
+        call("ties of plans", "plans", PROBLEMS,
              check=ties_are_broken, code="T01"),
-        reads("rows are merged by `tl.reduce`", "column_stats", check=reduces_by_itself,
+        reads("`tl.reduce` merges the rows", "column_stats", check=reduces_by_itself,
               code="T06"),
         *predictions(PREDICTIONS, COUNTS),
     ],
@@ -397,7 +397,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -405,14 +405,14 @@ def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def furthest(got: torch.Tensor, expected: torch.Tensor, most: torch.Tensor) -> str:
-    """The element that is furthest off, in words; nothing where all are within ``most``."""
+    """Describes the element with the largest error; empty if all are within ``most``."""
     off = (got.double() - expected.double()).abs()
     share = (off / most).nan_to_num(nan=INF)
     if bool((share <= 1).all()):
         return ""
     worst = tuple(int(i) for i in (share == share.max()).nonzero()[0])
     return (f"element {list(worst)} is {got[worst].item():.9g} and {expected[worst].item():.9g}; "
-            f"rounding explains {most[worst].item():.3g}")
+            f"rounding explains a difference of {most[worst].item():.3g}")
 
 
 def test_a_gram_matrix_is_its_own_mirror_image(submission):
@@ -454,7 +454,7 @@ def test_the_order_of_rows_changes_no_more_than_rounding(submission):
                                            strict=True):
         summed = 4 * math.sqrt(150) * amplitude.reduced
         wrong = furthest(one, other, 2 * KAPPA * FLOAT32 * (1e-30 + amplitude.pointwise + summed))
-        assert not wrong, f"{name} of the rows in order and in reverse: {wrong}"
+        assert not wrong, f"{name} of the rows in order and reversed: {wrong}"
 
 
 def test_two_calls_give_the_same_bits(submission):

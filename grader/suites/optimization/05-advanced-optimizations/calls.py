@@ -1,4 +1,4 @@
-"""Calls planners with configurations, and notes how autotuned functions launch."""
+"""Calls planners with configurations, and records the launches of autotuned functions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SIDES = ("BLOCK_M", "BLOCK_N", "BLOCK_K")
 
 
 def configurations(module: Any) -> list[dict[str, Any]]:
-    """What ``make_configs`` answers, as plain values."""
+    """Returns the configurations of ``make_configs`` as plain values."""
     return [described(config) for config in module.make_configs()]
 
 
@@ -29,10 +29,10 @@ def described(config: Any) -> dict[str, Any]:
 
 def pruned(module: Any, made: Sequence[Sequence[int]], problems: Sequence[Sequence[int]],
            limits: Sequence[int | None]) -> list[list[int]]:
-    """Which of the configurations are kept, by number, for each limit and problem.
+    """Returns the indices of the configurations that are kept, for each limit and problem.
 
-    ``made`` holds (BLOCK_M, BLOCK_N, BLOCK_K, stages, warps) of each configuration. Without a limit
-    the learner's own default counts. -1 is a configuration that was not among those given.
+    ``made`` has (BLOCK_M, BLOCK_N, BLOCK_K, stages, warps) of each configuration. Without a limit,
+    the learner's default applies. -1 is a configuration that is not in the input.
     """
     configs = [triton.Config(dict(zip(SIDES, sides, strict=True)), num_stages=stages,
                              num_warps=warps) for *sides, stages, warps in made]
@@ -51,8 +51,8 @@ def pruned(module: Any, made: Sequence[Sequence[int]], problems: Sequence[Sequen
 
 
 @contextmanager
-def only_noted() -> Iterator[list[dict[str, Any]]]:
-    """Inside, launches are noted and nothing runs; autotuners take the first of what they keep."""
+def recorded_launches() -> Iterator[list[dict[str, Any]]]:
+    """Records launches without running them; autotuners use the first configuration they keep."""
     launches: list[dict[str, Any]] = []
     tuned: dict[str, Any] = {}
 
@@ -76,28 +76,28 @@ def only_noted() -> Iterator[list[dict[str, Any]]]:
 
 
 def products(module: Any, problems: Sequence[Sequence[Any]]) -> list[dict[str, Any]]:
-    """The launch of ``matmul_persistent`` for each (M, N, K, num_sms): programs and tuning."""
+    """Returns programs and tuning of ``matmul_persistent`` for each (M, N, K, num_sms)."""
     found = []
     for m, n, k, num_sms in problems:
         a, b = (torch.zeros(sides, dtype=torch.float16) for sides in ((m, k), (k, n)))
-        with only_noted() as launches:
+        with recorded_launches() as launches:
             module.matmul_persistent(a, b, num_sms=num_sms)
         found.append(launches[-1] if launches else {"programs": 0})
     return found
 
 
 def softmax_programs(module: Any, problems: Sequence[Sequence[int]]) -> list[int]:
-    """How many programs ``persistent_softmax`` starts for each (rows, columns, num_programs)."""
+    """Returns the programs of ``persistent_softmax`` per (rows, columns, num_programs)."""
     found = []
     for n_rows, n_cols, num_programs in problems:
-        with only_noted() as launches:
+        with recorded_launches() as launches:
             module.persistent_softmax(torch.zeros(n_rows, n_cols), num_programs=num_programs)
         found.append(sum(launch["programs"] for launch in launches))
     return found
 
 
 def tuned_scaling(module: Any) -> dict[str, Any]:
-    """How the kernel of ``scale_rows_`` is tuned; nothing is where it is not."""
-    with only_noted() as launches:
+    """Returns the number of configurations of ``scale_rows_``; 0 without an autotuner."""
+    with recorded_launches() as launches:
         module.scale_rows_(torch.zeros(4, 64), torch.zeros(4))
     return {"configs": launches[-1].get("configs", 0) if launches else 0}

@@ -36,16 +36,16 @@ from grader.suite import (
 from grader.suite.predictions import predictions
 
 INF, NAN = math.inf, math.nan
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
 MANY = 10_000  # programs: more than there are tiles or rows in any case
-H100_SMEM = 232_448  # bytes of shared memory that a program may have
+H100_SMEM = 232_448  # bytes of shared memory per program
 LIMITS = (H100_SMEM, 166_912, 101_376)  # those of an H100, an A100 and an RTX 4090
 MAX_ACCUMULATORS = 128
 LEAST_CONFIGS, MOST_CONFIGS = 12, 48
-TILES = tuple(itertools.product((64, 128), (64, 256), (32, 64)))  # that a search space has to hold
-SMALLEST_TILE = 32  # rows and columns, below which memory is read too often
+TILES = tuple(itertools.product((64, 128), (64, 256), (32, 64)))  # required in a search space
+SMALLEST_TILE = 32  # rows and columns; smaller tiles load the operands too often
 SIDE = 256  # of the matrices whose traffic is counted
-TRAFFIC = (2 * SIDE / SMALLEST_TILE + 1) / 3  # of square tiles of that size over the least
+TRAFFIC = (2 * SIDE / SMALLEST_TILE + 1) / 3  # of square tiles of that size, over the minimum
 
 
 # ---------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ TRAFFIC = (2 * SIDE / SMALLEST_TILE + 1) / 3  # of square tiles of that size ove
 
 def pair(m: int, k: int, n: int, make: Callable[..., Input] = rand, dtype: str = "float16",
          **options: Any) -> tuple[Input, Input]:
-    """Two matrices that can be multiplied, m x k and k x n, with independent values."""
+    """Returns matrices m x k and k x n with independent values."""
     return make(m, k, dtype=dtype, **options), make(k, n, dtype=dtype, **options)
 
 
@@ -78,8 +78,7 @@ matmul = Function(
     bench=Bench("rows and columns", (512, 1_024, 2_048, 4_096, 8_192), lambda n: pair(n, n, n),
                 at="square matrices of float16", peer=torch.matmul, peer_name="torch.matmul"),
     cases=[
-        # First of each tile the form of which the compiler knows most: of the others, it is then
-        # asked whether they compile, and they are not compiled to the end.
+        # The most specialized call of each tile comes first: only that one is compiled completely.
         correctness("64 x 64 times 64 x 64 in float16, 1 program", *pair(64, 64, 64), 1,
                     public=True),
         correctness("208 x 32 times 32 x 64 in float16, 3 programs", *pair(208, 32, 64), 3,
@@ -89,26 +88,26 @@ matmul = Function(
         correctness("304 x 64 times 64 x 512 in float16, 2 programs", *pair(304, 64, 512), 2),
         correctness("60 x 33 times 33 x 63 in float16, 1 program", *pair(60, 33, 63), 1),
         correctness("17 x 200 times 200 x 5 in float16", *pair(17, 200, 5)),
-        correctness("200 x 30 times 30 x 61 in float16, 10 000 programs", *pair(200, 30, 61), MANY),
+        correctness("200 x 30 times 30 x 61 in float16, 10000 programs", *pair(200, 30, 61), MANY),
         correctness("600 x 16 times 16 x 600 in float16, 5 programs", *pair(600, 16, 600), 5),
         correctness("600 x 17 times 17 x 201 in float16, 3 programs", *pair(600, 17, 201), 3),
-        correctness("1 600 x 16 times 16 x 400 in float16, 3 programs", *pair(1_600, 16, 400), 3),
-        *(correctness(f"sums of 1 024 numbers around a half in {dtype}, 1 program",
+        correctness("1600 x 16 times 16 x 400 in float16, 3 programs", *pair(1_600, 16, 400), 3),
+        *(correctness(f"sums of 1024 numbers around a half in {dtype}, 1 program",
                       *pair(48, 1_024, 48, dtype=dtype, mean=0.5), 1)
           for dtype in ("float16", "bfloat16")),
         correctness("whole numbers in float16, 2 programs", *pair(150, 32, 50, integers), 2),
 
         edge("no row", *pair(0, 64, 32), launches=0),
         edge("no column", *pair(32, 64, 0), 3, launches=0),
-        edge("nothing to sum: the result is zero", *pair(70, 0, 33), 3),
-        edge("one number times one number, 132 programs", *pair(1, 1, 1), 132),
+        edge("K is 0: the result is zero", *pair(70, 0, 33), 3),
+        edge("1 x 1 times 1 x 1, 132 programs", *pair(1, 1, 1), 132),
         edge("a row times a column", *pair(1, 300, 1, mean=0.5), 3),
         edge("a column times a row, 2 programs", *pair(144, 1, 160), 2),
         edge("both are transposed views, 3 programs", rand(48, 144, dtype="float16").mT,
              rand(60, 48, dtype="float16").mT, 3, public=True),
         edge("columns 10 to 73 of a wider a, every other row of b",
              rand(140, 200, dtype="float16")[:, 10:74], rand(128, 24, dtype="float16")[::2], 1),
-        edge("rows of a lie 2**30 elements apart", rand(3, 64, dtype="float16").apart(FAR, 1),
+        edge("rows of a 2**30 elements apart", rand(3, 64, dtype="float16").apart(FAR, 1),
              rand(64, 24, dtype="float16"), 1),
         edge("NaN and infinity in rows 3 and 100 of a",
              rows(*(row(40, {3: {7: NAN}, 100: {0: INF}}.get(i)) for i in range(130)),
@@ -128,8 +127,8 @@ matmul = Function(
         refuses("a and b on different devices", rand(8, 16, dtype="float16"),
                 rand(16, 8, dtype="float16").on_meta(), raises=ValueError,
                 mentions=("b", "device")),
-        refuses("no program", *pair(8, 16, 8), 0, raises=ValueError, mentions=("num_sms", "0")),
-        refuses("a number of programs that is a fraction", *pair(8, 16, 8), 2.5, raises=TypeError,
+        refuses("0 programs", *pair(8, 16, 8), 0, raises=ValueError, mentions=("num_sms", "0")),
+        refuses("num_sms is a float", *pair(8, 16, 8), 2.5, raises=TypeError,
                 mentions=("num_sms", "float")),
 
         sizes(lambda m, k, n, programs, dtype: (*pair(m, k, n, dtype=dtype), programs),
@@ -139,7 +138,7 @@ matmul = Function(
         performance("256 x 256 times 256 x 256, 3 programs, counted", *pair(SIDE, SIDE, SIDE), 3,
                     traffic=TRAFFIC, sectors=1.00, launches=1, programs=3, tensor_cores=True,
                     stages=2, spills=0),
-        performance("4 096 x 4 096 times 4 096 x 4 096 in float16", *pair(4_096, 4_096, 4_096),
+        performance("4096 x 4096 times 4096 x 4096 in float16", *pair(4_096, 4_096, 4_096),
                     tensor_cores=True, spills=0, pass_at=0.65, stretch=0.80),
     ],
 )
@@ -160,22 +159,22 @@ softmax = Function(
     contiguous_result=True,
     cost=lambda x, num_programs=None: Cost(bytes=2 * x.nbytes, flops=5 * x.numel()),
     bench=Bench("columns", (1_024, 2_048, 4_096, 8_192, 16_384), lambda n: (rand(4_096, n),),
-                at="4 096 rows of float32", peer_name="torch.softmax"),
+                at="4096 rows of float32", peer_name="torch.softmax"),
     cases=[
         correctness("5 x 127 floats, 2 programs", rand(5, 127), 2),
         correctness("9 x 129 floats, 1 program", rand(9, 129), 1),
-        correctness("3 x 128 floats, 10 000 programs", rand(3, 128), MANY),
+        correctness("3 x 128 floats, 10000 programs", rand(3, 128), MANY),
         correctness("300 x 33 floats", rand(300, 33)),
-        correctness("40 x 3 floats spread by 8, 7 programs", rand(40, 3, std=8.0), 7),
-        correctness("2 x 4 097 floats, 1 program", rand(2, 4_097), 1),
-        correctness("1 x 65 536 floats, the widest row", rand(1, 65_536)),
-        *(correctness(f"7 x 1 000 in {dtype}, 3 programs", rand(7, 1_000, dtype=dtype), 3)
+        correctness("40 x 3 floats with standard deviation 8, 7 programs", rand(40, 3, std=8.0), 7),
+        correctness("2 x 4097 floats, 1 program", rand(2, 4_097), 1),
+        correctness("1 x 65536 floats, the widest row", rand(1, 65_536)),
+        *(correctness(f"7 x 1000 in {dtype}, 3 programs", rand(7, 1_000, dtype=dtype), 3)
           for dtype in ("float32", "float16", "bfloat16")),
-        correctness("numbers near -400, 2 programs", rand(5, 129, mean=-400.0), 2),
-        correctness("numbers spread by 30, 2 programs", rand(5, 129, std=30.0), 2),
+        correctness("values near -400, 2 programs", rand(5, 129, mean=-400.0), 2),
+        correctness("standard deviation 30, 2 programs", rand(5, 129, std=30.0), 2),
 
         edge("no row", rand(0, 128), 4, launches=0),
-        launchable("70 000 rows of one column", rand(70_000, 1), 4),
+        launchable("70000 rows of one column", rand(70_000, 1), 4),
         edge("no column", rand(3, 0), 4, launches=0),
         edge("one element", rand(1, 1), 4),
         edge("every other row, 100 of 200 columns, 2 programs", rand(10, 200)[::2, 50:150], 2),
@@ -189,19 +188,19 @@ softmax = Function(
         refuses("float64 is not supported", rand(4, 128, dtype="float64"), raises=TypeError,
                 mentions=("x", "float64")),
         refuses("one dimension", rand(128), raises=ValueError, mentions=("x", "2", "1")),
-        refuses("65 537 columns", rand(1, 65_537), raises=ValueError,
+        refuses("65537 columns", rand(1, 65_537), raises=ValueError,
                 mentions=("x", "65536", "65537")),
         refuses("a negative number of programs", rand(4, 128), -1, raises=ValueError,
                 mentions=("num_programs", "-1")),
-        refuses("a number of programs that is a text", rand(4, 128), "4", raises=TypeError,
+        refuses("num_programs is a string", rand(4, 128), "4", raises=TypeError,
                 mentions=("num_programs", "str")),
 
         sizes(lambda rows, columns, programs, dtype: (rand(rows, columns, dtype=dtype), programs),
               rows=(1, 5), columns=(1, 5_000), programs=(1, 5), dtype=FLOATS, count=20),
 
-        performance("64 x 1 024 floats, 8 programs, counted", rand(64, 1_024), 8,
+        performance("64 x 1024 floats, 8 programs, counted", rand(64, 1_024), 8,
                     traffic=1.00, sectors=1.00, launches=1, programs=8, spills=0),
-        performance("16 384 x 4 096 floats", rand(16_384, 4_096), spills=0, pass_at=0.75,
+        performance("16384 x 4096 floats", rand(16_384, 4_096), spills=0, pass_at=0.75,
                     stretch=0.88),
     ],
 )
@@ -222,14 +221,14 @@ scaling = Function(
     in_place=("x",),
     returns_self=True,
     bench=Bench("columns", (1_024, 2_048, 4_096, 8_192, 16_384),
-                lambda n: (rand(4_096, n), rand(4_096)), at="4 096 rows of float32",
+                lambda n: (rand(4_096, n), rand(4_096)), at="4096 rows of float32",
                 peer_name="x * s[:, None]"),
     cases=[
         correctness("5 x 300 floats", rand(5, 300), rand(5, mean=2.0, std=0.1)),
-        correctness("3 x 1 100 in float16", rand(3, 1_100, dtype="float16"),
+        correctness("3 x 1100 in float16", rand(3, 1_100, dtype="float16"),
                     rand(3, dtype="float16")),
         correctness("4 x 65 in bfloat16", rand(4, 65, dtype="bfloat16"), rand(4, dtype="bfloat16")),
-        correctness("2 x 4 097 floats", rand(2, 4_097), rand(2)),
+        correctness("2 x 4097 floats", rand(2, 4_097), rand(2)),
         correctness("every other column", rand(3, 140)[:, ::2], rand(3)),
         correctness("every other row, by every other factor", rand(6, 65)[::2], rand(6)[::2]),
 
@@ -248,9 +247,9 @@ scaling = Function(
                 raises=TypeError, mentions=("x", "float64")),
         refuses("factors of another dtype", rand(3, 4), rand(3, dtype="float16"),
                 raises=TypeError, mentions=("s", "float16", "float32")),
-        refuses("a factor for each column", rand(3, 4), rand(4), raises=ValueError,
+        refuses("one factor per column", rand(3, 4), rand(4), raises=ValueError,
                 mentions=("s", "3", "4")),
-        refuses("factors as a matrix", rand(3, 4), rand(3, 1), raises=ValueError,
+        refuses("factors in a matrix", rand(3, 4), rand(3, 1), raises=ValueError,
                 mentions=("s", "1", "2")),
         refuses("factors on another device", rand(3, 4), rand(3).on_meta(), raises=ValueError,
                 mentions=("s", "device")),
@@ -259,19 +258,19 @@ scaling = Function(
                   rand(rows, columns, dtype=dtype), rand(rows, dtype=dtype)),
               rows=(1, 5), columns=(1, 5_000), dtype=FLOATS, count=20),
 
-        performance("64 x 1 024 floats, counted", rand(64, 1_024), rand(64), traffic=1.05,
+        performance("64 x 1024 floats, counted", rand(64, 1_024), rand(64), traffic=1.05,
                     sectors=1.00, launches=1, spills=0),
     ],
 )
 
 
 # ---------------------------------------------------------------------------------------------
-# What is asked of configurations
+# Configurations
 
 Made = tuple[int, int, int, int, int]  # BLOCK_M, BLOCK_N, BLOCK_K, stages, warps
 Problem = tuple[int, int, int]
 
-# What prune_configs gets: tiles of all sizes; of some, too many stages or too few warps.
+# Input of prune_configs: tiles of all sizes, some with too many stages or too few warps.
 SPACE: tuple[Made, ...] = (
     (64, 64, 32, 4, 4), (64, 64, 64, 3, 4), (64, 256, 32, 4, 4), (64, 256, 64, 3, 4),
     (128, 64, 32, 4, 4), (128, 64, 64, 5, 4), (128, 128, 64, 3, 4), (128, 128, 64, 6, 8),
@@ -294,7 +293,7 @@ def accumulators(made: Made) -> int:
 
 
 def too_long(made: Made, problem: Problem) -> str:
-    """Which side of the tile is longer than the next power of two of the matrices'."""
+    """Returns the side of the tile that exceeds the next power of two of the matrix, if any."""
     for name, side, size in zip("MNK", made[:3], problem, strict=True):
         if side > 1 << (size - 1).bit_length():
             return f"BLOCK_{name} = {side} for {name} = {size}"
@@ -306,14 +305,14 @@ def is_worth_it(made: Made, problem: Problem, limit: int) -> bool:
             and accumulators(made) <= MAX_ACCUMULATORS)
 
 
-def told(made: Made) -> str:
+def label(made: Made) -> str:
     block_m, block_n, block_k, stages, warps = made
     return f"{block_m} x {block_n} x {block_k} with {stages} stages and {warps} warps"
 
 
 def each_pruning(rule: Callable[[list[int], list[Made], Problem, int], str]
                  ) -> Callable[..., None]:
-    """A check of all answers; the rule says what is wrong with one, or nothing."""
+    """Returns a check of all results; ``rule`` returns the fault of one result, or nothing."""
     def check(answer: Any, space: Sequence[Made], problems: Sequence[Problem],
               limits: Sequence[int | None]) -> None:
         asked = itertools.product(limits, problems)
@@ -333,28 +332,28 @@ def each_pruning(rule: Callable[[list[int], list[Made], Problem, int], str]
 
 
 def leaves_none(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
-    return "" if kept else "left no configuration, so that nothing can be launched"
+    return "" if kept else "left no configuration, so nothing can be launched"
 
 
 def drops_good(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
     if -1 in kept:
-        return "returned a configuration that it was not given"
+        return "returned a configuration that is not in its input"
     if missing := [number for number in good if number not in kept]:
-        return (f"dropped {told(SPACE[missing[0]])}: {stage_bytes(SPACE[missing[0]]):,} bytes of "
-                f"stages and {accumulators(SPACE[missing[0]])} accumulators a thread. No rule "
-                f"drops it" if len(good) > 1 else
-                f"kept {len(kept)} configurations, none of them {told(SPACE[missing[0]])}. The "
-                f"rules leave none, and that is the one with the smallest stages")
+        return (f"dropped {label(SPACE[missing[0]])}: {stage_bytes(SPACE[missing[0]]):,} bytes of "
+                f"stages and {accumulators(SPACE[missing[0]])} accumulators per thread, which no "
+                f"rule excludes" if len(good) > 1 else
+                f"kept {len(kept)} configurations, none of them {label(SPACE[missing[0]])}. The "
+                f"rules drop all, and this one needs the least shared memory")
     if sorted(kept) != kept and set(kept) == set(good):
-        return "returned the configurations in another order than it got them"
+        return "returned the configurations in another order than its input"
     return ""
 
 
 def keeps_large_stages(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
     for number in kept:
         if number not in good and stage_bytes(SPACE[number]) > limit:
-            return (f"kept {told(SPACE[number])}, which needs {stage_bytes(SPACE[number]):,} bytes "
-                    f"of shared memory")
+            return (f"kept {label(SPACE[number])}, which needs {stage_bytes(SPACE[number]):,} "
+                    f"bytes of shared memory")
     return ""
 
 
@@ -362,25 +361,25 @@ def keeps_many_accumulators(kept: list[int], good: list[int], problem: Problem,
                             limit: int) -> str:
     for number in kept:
         if number not in good and accumulators(SPACE[number]) > MAX_ACCUMULATORS:
-            return (f"kept {told(SPACE[number])}, of which a thread holds "
-                    f"{accumulators(SPACE[number])} accumulators; {MAX_ACCUMULATORS} are allowed")
+            return (f"kept {label(SPACE[number])}, of which a thread holds "
+                    f"{accumulators(SPACE[number])} accumulators; the limit is {MAX_ACCUMULATORS}")
     return ""
 
 
 def keeps_long_sides(kept: list[int], good: list[int], problem: Problem, limit: int) -> str:
     for number in kept:
         if number not in good and (side := too_long(SPACE[number], problem)):
-            return f"kept a tile with {side}: most of its lanes own nothing"
+            return f"kept a tile with {side}: most of its elements are masked"
     return ""
 
 
 def is_a_search_space(answer: Any) -> None:
     known = {(one["tile"], one["stages"], one["warps"], str(one["kwargs"])) for one in answer}
     assert len(known) >= LEAST_CONFIGS, (
-        f"The search space holds {len(known)} different configuration{'s' * (len(known) != 1)}; "
-        f"at least {LEAST_CONFIGS} are asked for.")
+        f"The search space has {len(known)} different configuration{'s' * (len(known) != 1)}; "
+        f"at least {LEAST_CONFIGS} are required.")
     assert len(answer) <= MOST_CONFIGS, (
-        f"The search space holds {len(answer)} configurations; each is compiled and timed for "
+        f"The search space has {len(answer)} configurations; each is compiled and timed for "
         f"every new problem, and at most {MOST_CONFIGS} are allowed.")
     tiles = {one["tile"] for one in answer}
     if missing := [tile for tile in TILES if tile not in tiles]:
@@ -392,9 +391,9 @@ def has_launch_options(answer: Any) -> None:
     for one in answer:
         for name, value in one["kwargs"].items():
             assert name.upper() not in ("NUM_STAGES", "NUM_WARPS"), (
-                f"A configuration gives {name} = {value} to the kernel as a parameter, while the "
-                f"option of the launch is num_{name[4:].lower()} = "
-                f"{one[name[4:].lower()]}: all such variants need the same shared memory.")
+                f"A configuration passes {name} = {value} to the kernel as a parameter, and the "
+                f"launch option num_{name[4:].lower()} stays {one[name[4:].lower()]}: all such "
+                "variants are compiled alike.")
     for option in ("stages", "warps"):
         found = sorted({one[option] for one in answer})
         assert len(found) > 1, (
@@ -402,14 +401,14 @@ def has_launch_options(answer: Any) -> None:
 
 
 # ---------------------------------------------------------------------------------------------
-# What is asked of launches
+# Launches
 
 
 def is_tuned(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
     (launch,) = answer
     assert launch.get("configs", 0) >= LEAST_CONFIGS, (
-        f"The kernel of matmul_persistent is launched with {launch.get('configs', 0) or 'none'} "
-        f"of at least {LEAST_CONFIGS} configurations to choose from.")
+        f"The kernel of matmul_persistent is launched with {launch.get('configs', 0)} "
+        f"configurations to choose from, expected at least {LEAST_CONFIGS}.")
 
 
 def is_pruned(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
@@ -419,11 +418,11 @@ def is_pruned(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
             assert not wrong or len(launch["tiles"]) == 1, (
                 f"For a product of {m} x {k} times {k} x {n} the autotuner would try "
                 f"{len(launch['tiles'])} configurations, one of them with {wrong}: it does not "
-                f"ask prune_configs.")
+                f"call prune_configs.")
 
 
 def has_its_own_entry(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
-    """Launches that are not tuned share nothing."""
+    """Checks that no two problems share a tuned entry; launches that are not tuned pass."""
     known: dict[Any, Sequence[Any]] = {}
     for launch, problem in zip(answer, problems, strict=True):
         if "key" not in launch:
@@ -431,7 +430,7 @@ def has_its_own_entry(answer: Any, problems: Sequence[Sequence[Any]]) -> None:
         other = known.setdefault(launch["key"], problem)
         same = [name for name, one, two in zip("MNK", problem, other, strict=False) if one != two]
         assert other is problem or not same, (
-            "One tuned entry serves " + " and ".join(
+            "The same tuned entry is used for " + " and ".join(
                 f"M, N, K = {', '.join(map(str, one[:3]))}" for one in (other, problem))
             + f": {' and '.join(same)} is not in the key.")
 
@@ -440,8 +439,7 @@ def has_as_many_programs(answer: Any, problems: Sequence[Sequence[Any]]) -> None
     for launch, (m, n, k, num_sms) in zip(answer, problems, strict=True):
         assert launch["programs"] == num_sms, (
             f"A product of {m} x {k} times {k} x {n} with num_sms = {num_sms} started "
-            f"{launch['programs']} programs; it has more tiles than that, so {num_sms} are "
-            f"expected.")
+            f"{launch['programs']} programs, expected {num_sms}: it has more tiles than that.")
 
 
 def has_as_many_row_programs(answer: Any, problems: Sequence[Sequence[int]]) -> None:
@@ -457,8 +455,8 @@ def has_as_many_row_programs(answer: Any, problems: Sequence[Sequence[int]]) -> 
 def scales_by_choice(answer: Any) -> None:
     count = answer["configs"]
     assert count >= 4, (
-        f"The kernel of scale_rows_ is launched with {count or 'none'} of at least 4 "
-        f"configurations to choose from.")
+        f"The kernel of scale_rows_ is launched with {count} configurations to choose from, "
+        f"expected at least 4.")
 
 
 # ---------------------------------------------------------------------------------------------
@@ -466,19 +464,18 @@ def scales_by_choice(answer: Any) -> None:
 
 
 
-COUNTS = ("visits", "waves", "accumulators", "power")  # predictions that no measuring blurs
+COUNTS = ("visits", "waves", "accumulators", "power")  # predictions that must be exact
 PREDICTIONS = (
-    ("visits", 8, "Program 5 takes the tiles 5, 137, 269 and so on, every 132nd, and the last "
-     "below 1,000 is 929."),
-    ("waves", 4, "The result has 32 x 16 tiles; 512 tiles on 132 multiprocessors are 3 full waves "
-     "and one that is not."),
-    ("last_wave", 116 / 132, "Three waves take 396 of 512 tiles, so that 116 are left for 132 "
-     "multiprocessors."),
-    ("stage_bytes", 147_456, "A stage holds 128 x 64 elements of A and 64 x 256 of B, 2 bytes "
-     "each, and there are three."),
-    ("accumulators", 128, "32,768 sums are shared by 8 warps of 32 threads."),
-    ("power", 5, "Four trials multiply, each what the one before it left, and then the call itself "
-     "does."),
+    ("visits", 8, "Program 5 takes tiles 5, 137, 269 and so on, every 132nd; the last one below "
+     "1,000 is 929."),
+    ("waves", 4, "The result has 32 x 16 tiles; 512 tiles on 132 SMs are 3 full waves and a "
+     "partial one."),
+    ("last_wave", 116 / 132, "Three waves take 396 of 512 tiles, so 116 are left for 132 SMs."),
+    ("stage_bytes", 147_456, "A stage holds 128 x 64 elements of A and 64 x 256 of B with 2 bytes "
+     "each, and there are three stages."),
+    ("accumulators", 128, "32,768 accumulators are distributed over 8 warps of 32 threads."),
+    ("power", 5, "Each of the four trials multiplies the result of the previous one, and the call "
+     "itself multiplies once more."),
 )
 
 
@@ -489,7 +486,7 @@ suite = Suite(
     cases=[
         call("the scaling kernel is tuned", "tuned_scaling", check=scales_by_choice, code="T06"),
 
-        # The search space, and what is left of it for a problem.
+        # The search space, and its pruning.
         call("a search space of 12 to 48 configurations", "configurations",
              check=is_a_search_space, code="T06"),
         call("stages and warps are options of the launch", "configurations",
@@ -512,13 +509,13 @@ suite = Suite(
              check=is_tuned, code="T06"),
         call("the product prunes its search space", "products",
              ((64, 64, 64, 3), (256, 64, 32, 3)), check=is_pruned, code="T06"),
-        call("another M, N or K is tuned anew", "products",
+        call("each M, N and K is tuned separately", "products",
              ((256, 256, 256, 3), (512, 256, 256, 3), (256, 512, 256, 3), (256, 256, 64, 3),
               (256, 256, 2_048, 3)), check=has_its_own_entry),
-        call("as many programs as are asked for", "products",
+        call("num_sms programs start", "products",
              ((1_024, 1_024, 64, 1), (1_024, 1_024, 64, 3), (1_024, 1_024, 64, 16)),
              check=has_as_many_programs, code="T03"),
-        call("as many programs as are asked for, by rows", "softmax_programs",
+        call("num_programs programs start", "softmax_programs",
              ((64, 128, 1), (64, 128, 7), (64, 128, 64), (64, 128, 1_000)),
              check=has_as_many_row_programs, code="T03"),
 
@@ -529,14 +526,14 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """How many elements differ, and the first of them."""
+    """Describes how two tensors differ."""
     wrong = got != expected
     first = tuple(int(i) for i in wrong.nonzero()[0])
-    return (f"{int(wrong.sum())} of {wrong.numel()} elements differ, the first is {list(first)}: "
+    return (f"{int(wrong.sum())} of {wrong.numel()} elements differ, the first at {list(first)}: "
             f"{got[first].item()!r} and {expected[first].item()!r}")
 
 
@@ -569,8 +566,8 @@ def test_rows_of_a_softmax_sum_to_one(submission):
 
     most = 1_001 * 2.0**-24  # rounding each of 1,000 shares, and their sum
     assert off.max() <= most, (
-        f"row {int(off.argmax())} sums to a number that is {off.max():.3g} away from 1; rounding "
-        f"explains {most:.3g}")
+        f"the sum of row {int(off.argmax())} differs from 1 by {off.max():.3g}; rounding explains "
+        f"{most:.3g}")
 
 
 def test_doubling_a_doubles_the_product(submission):

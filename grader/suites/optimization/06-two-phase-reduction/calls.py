@@ -7,5 +7,5 @@ from typing import Any
 
 
 def groups(module: Any, problems: Sequence[Sequence[int]]) -> list[Any]:
-    """What ``choose_groups`` answers for each (n, l2_bytes, num_programs)."""
+    """Returns the groups for each (n, l2_bytes, num_programs)."""
     return [module.choose_groups(*problem) for problem in problems]

@@ -31,11 +31,11 @@ from grader.suite import (
 )
 from grader.suite.predictions import predictions
 
-FAR = 1 << 30  # elements; the third row begins where 31 bits end
+FAR = 1 << 30  # elements; the offset of the third row is 2**31
 N = 1 << 18  # elements of the sums that are counted
-LEAST_SHARE = 1024  # elements that a program of a sum takes at least, where there are so many
-USED = 1 / 0.95  # sectors over the fewest, where 95 % of each has to be used
-COUNTS = ("lane_atomics", "program_atomics", "groups")  # predictions that no measuring blurs
+LEAST_SHARE = 1024  # elements per program of a sum, at least
+USED = 1 / 0.95  # sectors over the minimum, for 95 % of their bytes used
+COUNTS = ("lane_atomics", "program_atomics", "groups")  # predictions that must be exact
 INF, NAN = math.inf, math.nan
 
 
@@ -52,16 +52,16 @@ def total_cost(x: torch.Tensor) -> Cost:
 
 
 def sum_cases() -> list[Case]:
-    """Those of both sums: they differ in how they get there."""
+    """Returns the cases of both sums."""
     return [
-        correctness("1 000 003 floats around a half", rand(1_000_003, mean=0.5), public=True),
-        correctness("1 023 floats", rand(1_023, mean=0.5), public=True),
-        correctness("2 048 and 1 in float16", rows([2_048.0, 1.0], dtype="float16")),
-        correctness("10 000 in float16 around a half", rand(10_000, dtype="float16", mean=0.5)),
-        correctness("9 973 in bfloat16", rand(9_973, dtype="bfloat16", mean=0.5)),
+        correctness("1000003 floats around a half", rand(1_000_003, mean=0.5), public=True),
+        correctness("1023 floats", rand(1_023, mean=0.5), public=True),
+        correctness("2048 and 1 in float16", rows([2_048.0, 1.0], dtype="float16")),
+        correctness("10000 in float16 around a half", rand(10_000, dtype="float16", mean=0.5)),
+        correctness("9973 in bfloat16", rand(9_973, dtype="bfloat16", mean=0.5)),
         correctness("whole numbers", integers(5_000)),
-        correctness("20 000 floats around 3", rand(20_000, mean=3.0)),
-        correctness("large numbers of both signs beside small ones",
+        correctness("20000 floats around 3", rand(20_000, mean=3.0)),
+        correctness("large values of both signs among small ones",
                     special(3_000, values=[1e8, -1e8, 1e8], share=0.01, std=1e-3)),
         correctness("2 x 3 x 50 floats", rand(2, 3, 50, mean=0.5)),
         *(correctness(f"{count} positive floats", rand(count, mean=8.0)) for count in (2, 3, 5)),
@@ -71,22 +71,22 @@ def sum_cases() -> list[Case]:
         edge("no element", rand(0), launches=0),
         edge("a matrix without rows", rand(0, 5), launches=0),
         edge("one element", rand(1)),
-        edge("a block less one", rand(lambda B: B - 1, mean=0.5)),
-        edge("a block", rand(lambda B: B, mean=0.5)),
-        edge("a block and one", rand(lambda B: B + 1, mean=0.5)),
-        edge("two blocks less one", rand(lambda B: 2 * B - 1, mean=0.5)),
-        edge("three blocks and seven", rand(lambda B: 3 * B + 7, mean=0.5)),
+        edge("one less than a block", rand(lambda B: B - 1, mean=0.5)),
+        edge("one block", rand(lambda B: B, mean=0.5)),
+        edge("one more than a block", rand(lambda B: B + 1, mean=0.5)),
+        edge("one less than two blocks", rand(lambda B: 2 * B - 1, mean=0.5)),
+        edge("seven more than three blocks", rand(lambda B: 3 * B + 7, mean=0.5)),
         edge("every other element", rand(4_000, mean=0.5)[::2], public=True),
         edge("a transposed view", rand(40, 70, mean=0.5).mT),
-        edge("one row repeated", rand(1, 50, mean=0.5).then(lambda t: t.expand(30, -1))),
-        edge("from the second element of its memory on", rand(3_001, mean=0.5)[1:]),
+        edge("a repeated row", rand(1, 50, mean=0.5).then(lambda t: t.expand(30, -1))),
+        edge("a slice from the second element", rand(3_001, mean=0.5)[1:]),
         edge("one NaN", special(3_000, values=[NAN], share=0.0)),
         edge("one infinity", special(3_000, values=[INF], share=0.0)),
 
         refuses("x is a list", [1.0, 2.0], raises=TypeError, mentions=("x", "list")),
         refuses("float64 is not supported", rand(8, dtype="float64"),
                 raises=TypeError, mentions=("x", "float64")),
-        refuses("int32 is not supported, even without elements", rand(0, dtype="int32"),
+        refuses("an empty int32 tensor is not supported", rand(0, dtype="int32"),
                 raises=TypeError, mentions=("x", "int32")),
 
         sizes(lambda n, dtype: (rand(n, dtype=dtype, mean=0.5),), n=(1, 10_000), dtype=FLOATS,
@@ -94,7 +94,7 @@ def sum_cases() -> list[Case]:
     ]
 
 
-# 8 bytes for each program, and at most so many programs: less than a hundredth more.
+# 8 bytes per program, with a limit of programs: less than 1 % more.
 MOST = {"traffic": 1.01, "programs": N // LEAST_SHARE + 1, "spills": 0}
 
 sum_atomic = Function(
@@ -155,10 +155,10 @@ column_sum_locked = Function(
     contiguous_result=True,
     reproducible=False,
     bench=Bench("rows", (2_048, 8_192, 32_768), lambda n: (rand(n, 4_096),),
-                at="4 096 columns of float32", peer=lambda x: x.sum(0), peer_name="x.sum(0)"),
+                at="4096 columns of float32", peer=lambda x: x.sum(0), peer_name="x.sum(0)"),
     cases=[
         correctness("37 x 130 floats, 8 groups", rand(37, 130), public=True),
-        correctness("1 000 x 16 floats, 3 groups", rand(1_000, 16), 3, public=True),
+        correctness("1000 x 16 floats, 3 groups", rand(1_000, 16), 3, public=True),
         correctness("520 x 16 floats, 1 group", rand(520, 16), 1),
         correctness("600 x 20 floats, 2 groups", rand(600, 20), 2),
         correctness("300 x 150 floats, 8 groups", rand(300, 150)),
@@ -190,16 +190,16 @@ column_sum_locked = Function(
                 raises=TypeError, mentions=("x", "float64")),
         refuses("one dimension", rand(16), raises=ValueError, mentions=("x", "2", "1")),
         refuses("three dimensions", rand(2, 3, 4), raises=ValueError, mentions=("x", "2", "3")),
-        refuses("no group", rand(8, 8), 0, raises=ValueError, mentions=("groups", "0")),
+        refuses("0 groups", rand(8, 8), 0, raises=ValueError, mentions=("groups", "0")),
         refuses("a negative number of groups", rand(8, 8), -3,
                 raises=ValueError, mentions=("groups", "-3")),
 
         sizes(lambda rows, columns, groups, dtype: (rand(rows, columns, dtype=dtype), groups),
               rows=(1, 40), columns=(1, 100), groups=(1, 9), dtype=FLOATS, count=20),
 
-        performance("1 024 x 128 floats, counted", rand(1_024, 128),
+        performance("1024 x 128 floats, counted", rand(1_024, 128),
                     traffic=1.25, sectors=USED, launches=2, spills=0),
-        performance("65 536 x 4 096 floats", rand(65_536, 4_096),
+        performance("65536 x 4096 floats", rand(65_536, 4_096),
                     spills=0, pass_at=0.50, stretch=0.70),
     ],
 )
@@ -218,25 +218,25 @@ PROBLEMS = tuple((n, l2, programs)
 
 
 def most_groups(n: int, l2_bytes: int, programs: int) -> int:
-    """By trying all powers of two."""
+    """Returns the expected number of groups, by trying all powers of two."""
     fitting = [1 << power for power in range(9)
                if 1 << power <= programs and 2 * (4 * n << power) <= l2_bytes]
     return max(fitting, default=1)
 
 
 def asked(problem: Sequence[int], answer: Any) -> str:
-    return f"`choose_groups({', '.join(map(str, problem))})` gives {answer!r}"
+    return f"`choose_groups({', '.join(map(str, problem))})` returned {answer!r}"
 
 
 def groups_fit(answer: Any, problems: Sequence[Sequence[int]]) -> None:
     for (n, l2_bytes, programs), groups in zip(problems, answer, strict=True):
         said = asked((n, l2_bytes, programs), groups)
         assert type(groups) is int and groups >= 1 and not groups & (groups - 1), (
-            f"{said}, which is no power of two.")
+            f"{said}, expected a power of two.")
         most = min(programs, 256)
-        assert groups <= most, f"{said}; {most} are the most, with {programs} programs."
+        assert groups <= most, f"{said}; with {programs} programs, the limit is {most}."
         assert groups == 1 or 2 * groups * n * 4 <= l2_bytes, (
-            f"{said}: {groups} buffers of {4 * n:,} bytes are {groups * n * 4:,}, and half of the "
+            f"{said}: {groups} buffers of {4 * n:,} bytes take {groups * n * 4:,}, and half of the "
             f"L2 cache is {l2_bytes // 2:,}.")
 
 
@@ -244,18 +244,17 @@ def groups_are_most(answer: Any, problems: Sequence[Sequence[int]]) -> None:
     for problem, groups in zip(problems, answer, strict=True):
         best = most_groups(*problem)
         assert groups >= best, (
-            f"{asked(problem, groups)}: {best} would fit as well, and a program would wait for "
-            f"fewer others.")
+            f"{asked(problem, groups)}: {best} fit as well, and a program would wait for fewer "
+            f"others.")
 
 
 PREDICTIONS = (
-    ("lane_atomics", 1_000_000, "Each lane with an element adds it by itself."),
-    ("program_atomics", 245, "1,000,000 elements are 244 blocks of 4,096 and a part of another "
-     "one."),
-    ("two_phase_extra", 2_048, "Each of 256 partial sums is written once and read once, 4 bytes "
+    ("lane_atomics", 1_000_000, "Each element is added by an atomic addition."),
+    ("program_atomics", 245, "1,000,000 elements are 244 blocks of 4,096 and a part of another."),
+    ("two_phase_extra", 2_048, "Each of 256 partial sums is stored once and loaded once, 4 bytes "
      "each time."),
-    ("row_ratio", 1.5, "Four rows of x are read; a row of a buffer, as long in float32, is read "
-     "and written."),
+    ("row_ratio", 1.5, "Per four rows of x, a row of a buffer, as long and in float32, is loaded "
+     "and stored."),
     ("groups", 128, "128 is the largest power of two up to 132, and 128 buffers of 16 KiB are 2 "
      "MiB, less than 25."),
 )
@@ -266,14 +265,14 @@ suite = Suite(
     functions=[sum_atomic, sum_two_phase, column_sum_locked],
     cases=[
         call("groups fit the cache and the programs", "groups", PROBLEMS, check=groups_fit),
-        call("no more groups would fit", "groups", PROBLEMS, check=groups_are_most, code="T07"),
+        call("as many groups as fit", "groups", PROBLEMS, check=groups_are_most, code="T07"),
         *predictions(PREDICTIONS, COUNTS),
     ],
 )
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def test_whole_numbers_give_exact_sums(submission):

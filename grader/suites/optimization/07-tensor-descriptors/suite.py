@@ -37,11 +37,11 @@ from grader.suite.predictions import predictions
 INF, NAN = math.inf, math.nan
 SIDE = 256  # of the matrices whose traffic is counted: small enough to be interpreted in full
 SMALLEST_TILE = 32  # as in track1/matrix-mul
-TRAFFIC = (2 * SIDE / SMALLEST_TILE + 1) / 3  # issued bytes of such tiles over the least
+TRAFFIC = (2 * SIDE / SMALLEST_TILE + 1) / 3  # issued bytes of such tiles over the minimum
 
 
 # ---------------------------------------------------------------------------------------------
-# Exact results, what rounding may do to them, and torch in the inputs' own dtype
+# References, error bounds and peers in torch
 
 
 def product(a: torch.Tensor, b_t: torch.Tensor, host: bool = True) -> torch.Tensor:
@@ -59,25 +59,25 @@ def product_cost(a: torch.Tensor, b_t: torch.Tensor, host: bool = True) -> Cost:
 
 def pair(m: int, k: int, n: int, dtype: str = "float16",
          make: Callable[..., Input] = rand, **how: Any) -> tuple[Input, Input]:
-    """a (m, k) and b_t (n, k) with independent values."""
+    """Returns a (m, k) and b_t (n, k) with independent values."""
     return make(m, k, dtype=dtype, **how), make(n, k, dtype=dtype, **how)
 
 
 def images(n: int, h: int, w: int, c: int, dtype: str = "float16") -> tuple[Input, Input]:
-    """x (n, h, w, c) and a factor for each channel."""
+    """Returns x (n, h, w, c) and one factor per channel."""
     return rand(n, h, w, c, dtype=dtype), rand(c, dtype=dtype)
 
 
 def both(name: str, *inputs: Any, kind: Callable[..., Case] = correctness,
          public: bool = False) -> list[Case]:
-    """A case with descriptors of either origin."""
+    """Returns a case with host descriptors and one with kernel descriptors."""
     return [kind(f"{name}, made {where}", *inputs, host, public=public and host)
             for where, host in (("on the host", True), ("in the kernel", False))]
 
 
 def refused(name: str, *inputs: Any, raises: type[Exception] = ValueError,
             mentions: Sequence[str] = ()) -> list[Case]:
-    """A refusal with descriptors of either origin."""
+    """Returns a refusal with host descriptors and one with kernel descriptors."""
     return [refuses(f"{name}, {where}", *inputs, host, raises=raises, mentions=mentions)
             for where, host in (("on the host", True), ("in the kernel", False))]
 
@@ -86,30 +86,31 @@ def refused(name: str, *inputs: Any, raises: type[Exception] = ValueError,
 # What can be described
 
 
-def of(view: str, dtype: str, shape: Sequence[int], block: Sequence[int], *says: str,
+def of(view: str, dtype: str, shape: Sequence[int], block: Sequence[int], *words: str,
        strides: Sequence[int] | None = None, offset: int = 0) -> Case:
-    """What ``desc_problem`` says of a view: nothing, or a reason that has these words.
+    """Returns a case of ``desc_problem``: it returns None, or a reason that contains ``words``.
 
-    To refuse what a descriptor describes is right and costs its speed: a performance case.
+    Refusing a view that a descriptor can describe is correct and slow: a performance case.
     """
     steps = strides if strides is not None else torch.empty(tuple(shape), device="meta").stride()
 
     def check(answer: Any, *_: Any) -> None:
-        asked = f"The answer of desc_problem for {view}, in blocks of {list(block)},"
-        if not says:
+        asked = f"The result of desc_problem for {view}, in blocks of {list(block)},"
+        if not words:
             assert answer is None, (
-                f"{asked} is {answer!r:.120}, and a descriptor describes it: strides of "
+                f"{asked} is {answer!r:.120}, and a descriptor can describe it: strides of "
                 f"{tuple(steps)} elements of {getattr(torch, dtype).itemsize} bytes.")
             return
-        assert answer is not None, f"{asked} is None, and no descriptor describes it."
-        assert isinstance(answer, str), f"{asked} is a {type(answer).__name__}, no str or None."
-        missing = [word for word in says if word not in answer]
+        assert answer is not None, f"{asked} is None, and no descriptor can describe it."
+        assert isinstance(answer, str), (
+            f"{asked} is a {type(answer).__name__}, expected a str or None.")
+        missing = [word for word in words if word not in answer]
         assert not missing, (
             f"{asked} is {answer!r:.160}. It lacks {' and '.join(repr(one) for one in missing)}: "
-            f"the number that is wrong, and what is asked of it.")
+            f"a reason has the wrong number and the required one.")
 
     return call(f"desc_problem: {view}", "reason", view, dtype, tuple(shape), tuple(steps), offset,
-                tuple(block), check=check, code="Q01" if says else "T06")
+                tuple(block), check=check, code="Q01" if words else "T06")
 
 
 DESCRIBED = [
@@ -120,12 +121,12 @@ DESCRIBED = [
     of("2 columns of float64", "float64", (5, 2), (4, 2)),
     of("a vector", "float32", (1_001,), (256,)),
     of("50 columns in rows 64 apart", "float32", (100, 50), (32, 32), strides=(64, 1)),
-    of("a vector of 50 numbers, 200 bytes", "float32", (50,), (64,)),
+    of("a vector of 50 elements, 200 bytes", "float32", (50,), (64,)),
     of("every other row", "float16", (50, 24), (16, 16), strides=(48, 1)),
     of("columns 8 to 40 of 64", "float16", (10, 33), (16, 32), strides=(64, 1), offset=8),
     of("images, channels last", "float16", (2, 5, 7, 16), (1, 1, 8, 16)),
     of("five dimensions", "float32", (2, 3, 4, 5, 8), (1, 1, 1, 4, 8)),
-    of("heads and rows exchanged", "float16", (4, 10, 64), (1, 16, 64), strides=(64, 256, 1)),
+    of("heads and rows permuted", "float16", (4, 10, 64), (1, 16, 64), strides=(64, 256, 1)),
     of("a block larger than the matrix", "float16", (3, 8), (128, 64)),
 ]
 
@@ -139,13 +140,13 @@ NOT_DESCRIBED = [
     of("one row, and a stride of 50 floats", "float32", (1, 64), (1, 16), "200", "16",
        strides=(50, 1)),
     of("every other column", "float32", (8, 32), (8, 8), "2", strides=(64, 2)),
-    of("one row repeated", "float16", (40, 64), (16, 16), "0", strides=(0, 1)),
-    of("one image repeated", "float16", (3, 8, 64), (1, 8, 64), "0", strides=(0, 64, 1)),
+    of("a repeated row", "float16", (40, 64), (16, 16), "0", strides=(0, 1)),
+    of("a repeated image", "float16", (3, 8, 64), (1, 8, 64), "0", strides=(0, 64, 1)),
     of("channels first", "float16", (2, 16, 5, 7), (1, 16, 1, 8), "16",
        strides=(560, 35, 7, 1)),
     of("no row", "float16", (0, 64), (16, 16), "0"),
     of("no column", "float16", (64, 0), (16, 16), "0", strides=(64, 1)),
-    of("a single number", "float32", (), (), "0"),
+    of("a scalar", "float32", (), (), "0"),
     of("six dimensions", "float32", (1, 1, 1, 1, 4, 8), (1, 1, 1, 1, 4, 8), "6", "5"),
     of("a block of one side for a matrix", "float16", (64, 64), (64,), "1", "2"),
     of("a block of 24 rows", "float16", (64, 64), (24, 64), "24"),
@@ -156,32 +157,32 @@ NOT_DESCRIBED = [
 
 def has_scratch(answer: Any, *_: Any) -> None:
     assert answer is True, (
-        "No allocator was set when the kernel that makes descriptors was launched. On a GPU the "
-        "launch ends with: Kernel requires a runtime memory allocation, but no allocator was set.")
+        "No allocator was set at the launch of the kernel that creates descriptors. On a GPU the "
+        "launch raises: Kernel requires a runtime memory allocation, but no allocator was set.")
 
 
 def from_host(call: Recording) -> list[CheckResult]:
-    """A check that launches get tensor descriptors."""
+    """Checks that a launch gets tensor descriptors."""
     given = descriptors(call)
     wrong = "" if given else (
-        "No launch gets a tensor descriptor: they are asked to be made on the host.")
+        "No launch gets a tensor descriptor, although host=True asks for descriptors of the host.")
     line = next((launch.line for launch in call.launches), None)
-    return [CheckResult("descriptors from the host", f"{len(given)}, some asked for", wrong,
+    return [CheckResult("descriptors from the host", f"{len(given)}, expected some", wrong,
                         line=line)]
 
 
 def from_kernel(call: Recording) -> list[CheckResult]:
-    """A check that launches get no tensor descriptor."""
+    """Checks that no launch gets a tensor descriptor."""
     given = descriptors(call)
     kernel, name, line = next(iter(given), ("", "", None))
-    wrong = (f"`{kernel}` gets `{name}` as a tensor descriptor that the host has made, where the "
-             "kernel is asked to make its own.") if given else ""
-    return [CheckResult("descriptors from the host", f"{len(given)}, none asked for", wrong,
+    wrong = (f"`{kernel}` gets `{name}` as a tensor descriptor of the host, although host=False "
+             "asks for descriptors of the kernel.") if given else ""
+    return [CheckResult("descriptors from the host", f"{len(given)}, expected none", wrong,
                         line=line)]
 
 
 def descriptors(call: Recording) -> list[tuple[str, str, int | None]]:
-    """Kernel, parameter and line of the launch for each descriptor that the host has made."""
+    """Returns kernel, parameter and line of the launch of each host descriptor."""
     return [(launch.kernel, name, launch.line) for launch in call.launches
             for name, argument in launch.arguments.items() if argument.kind == "descriptor"]
 
@@ -212,7 +213,7 @@ matmul_desc = Function(
         *(correctness(f"{m} x {k} times {n} x {k} floats", *pair(m, k, n, "float32"), True)
           for m, k, n in ((37, 52, 20), (37, 4, 20), (100, 4, 92), (17, 4, 200))),
         correctness("130 x 264 times 72 x 264 in bfloat16", *pair(130, 264, 72, "bfloat16"), False),
-        correctness("sums of 1 000 numbers around a half", *pair(40, 1_000, 48, mean=0.5), True),
+        correctness("sums of 1000 numbers around a half", *pair(40, 1_000, 48, mean=0.5), True),
         correctness("whole numbers", *pair(70, 64, 56, make=integers), False),
         *both("one row, 8 columns", *pair(1, 8, 8), kind=edge),
         edge("every other row of a", rand(80, 48, dtype="float16")[::2],
@@ -230,11 +231,11 @@ matmul_desc = Function(
         *refused("a is a transposed view", rand(32, 40, dtype="float16").mT,
                  rand(24, 32, dtype="float16"), mentions=("a", "40")),
         *refused("a result with rows of 20 bytes", *pair(32, 16, 10), mentions=("20", "16")),
-        *refused("one row of b_t, repeated", rand(32, 16, dtype="float16"),
+        *refused("a repeated row of b_t", rand(32, 16, dtype="float16"),
                  rand(1, 16, dtype="float16").then(lambda t: t.expand(24, -1)),
                  mentions=("b_t", "0")),
         *refused("no row", *pair(0, 64, 32), mentions=("a", "0")),
-        refuses("nothing to sum", *pair(8, 0, 32), True, raises=ValueError, mentions=("a", "0")),
+        refuses("K is 0", *pair(8, 0, 32), True, raises=ValueError, mentions=("a", "0")),
         refuses("a is a list", [[1.0]], rand(8, 8, dtype="float16"), True, raises=TypeError,
                 mentions=("a", "list")),
         refuses("int32 is not supported", *pair(8, 8, 8, "int32"), True, raises=TypeError,
@@ -250,7 +251,7 @@ matmul_desc = Function(
                 rand(8, 16, dtype="float16").on_meta(), True, raises=ValueError,
                 mentions=("b_t", "device")),
 
-        # Rows of descriptors start at multiples of 16 bytes: 8 numbers of 16 bits.
+        # Rows of descriptors start at multiples of 16 bytes: 8 elements of 16 bits.
         sizes(lambda m, k_eighths, n_eighths, host, dtype: (
                   *pair(m, 8 * k_eighths, 8 * n_eighths, dtype), host),
               m=(1, 100), k_eighths=(1, 25), n_eighths=(1, 15), host=(True, False), dtype=FLOATS),
@@ -263,7 +264,7 @@ matmul_desc = Function(
               ("on the host", True, "an H100", "h100"),
               ("on the host", True, "a B200", "b200"),
               ("in the kernel", False, "an H100", "h100"))),
-        performance("8 192 x 4 096 times 8 192 x 4 096", *pair(8_192, 4_096, 8_192), True,
+        performance("8192 x 4096 times 8192 x 4096", *pair(8_192, 4_096, 8_192), True,
                     launches=1, pass_at=0.60, stretch=0.75),
     ],
 )
@@ -306,7 +307,7 @@ nhwc_channel_scale = Function(
         refuses("no image", *images(0, 5, 7, 16), raises=ValueError, mentions=("x", "0")),
         refuses("three dimensions", rand(5, 7, 16, dtype="float16"), rand(16, dtype="float16"),
                 raises=ValueError, mentions=("x", "4", "3")),
-        refuses("a factor too few", rand(2, 5, 7, 16, dtype="float16"),
+        refuses("one factor too few", rand(2, 5, 7, 16, dtype="float16"),
                 rand(15, dtype="float16"), raises=ValueError, mentions=("scale", "16", "15")),
         refuses("scale is a number", rand(2, 5, 7, 16, dtype="float16"), 2.0, raises=TypeError,
                 mentions=("scale", "float")),
@@ -332,15 +333,15 @@ suite = Suite(
     cases=[
         *NOT_DESCRIBED,
         *DESCRIBED,
-        call("matmul_desc: kernels that make descriptors get scratch memory", "provides_scratch",
+        call("matmul_desc: kernel descriptors have scratch memory", "provides_scratch",
              check=has_scratch, eager=True, code="L05"),
         *predictions((
             ("loads_of_a_thread", 8, "8,192 elements of 2 bytes are 16,384 bytes; each of 128 "
-             "threads loads 128 of them, 16 at a time."),
+             "threads loads 128 bytes, 16 at a time."),
             ("columns", 56, "16 bytes are 8 elements of float16, and 56 is the next multiple of "
              "8."),
-            ("sum_at_the_corner", 128, "4 rows and 32 columns of the tile lie inside of the "
-             "matrix. What lies outside is loaded as 0."),
+            ("sum_at_the_corner", 128, "4 rows and 32 columns of the block are inside the matrix. "
+             "Elements outside are loaded as 0."),
             ("scratch_bytes", 24_576, "Each of 64 programs writes three descriptors of 128 "
              "bytes."),
             ("issued_bytes", 655_360, "The 2 x 2 programs load two panels of 128 x 256 elements "
@@ -351,7 +352,7 @@ suite = Suite(
 
 
 # ---------------------------------------------------------------------------------------------
-# Laws
+# Properties
 
 
 def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
@@ -359,12 +360,12 @@ def same_bits(got: torch.Tensor, expected: torch.Tensor) -> bool:
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor) -> str:
-    """How many elements differ, and the first of them; `same_bits` has just said no."""
+    """Describes how two tensors that `same_bits` rejects differ."""
     if got.shape != expected.shape:
         return f"shape {tuple(got.shape)} instead of {tuple(expected.shape)}"
     wrong = got != expected
     first = tuple(int(i) for i in wrong.nonzero()[0])
-    return (f"{int(wrong.sum())} of {wrong.numel()} elements differ, the first is {list(first)}: "
+    return (f"{int(wrong.sum())} of {wrong.numel()} elements differ, the first at {list(first)}: "
             f"{got[first].item()!r} and {expected[first].item()!r}")
 
 

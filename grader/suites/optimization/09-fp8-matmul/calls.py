@@ -1,7 +1,6 @@
-"""Asks for reports of formats with a scripted clock, and plants GPUs.
+"""Calls reports of formats with a scripted clock, and simulates GPUs.
 
-No GPU is here. Where one is planted, torch answers as if there were one of that capability, and
-kernels run on tensors of the processor all the same.
+A simulated GPU exists only in the answers of torch about GPUs; kernels run on CPU tensors.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ FIELDS = ("name", "ms", "tflops", "error")
 
 @contextmanager
 def planted(capability: Sequence[int]) -> Iterator[None]:
-    """Inside, torch tells of a GPU of this compute capability."""
+    """Makes torch report a GPU of this compute capability."""
     with mock.patch.object(torch.cuda, "is_available", lambda: True), \
             mock.patch.object(torch.cuda, "device_count", lambda: 1), \
             mock.patch.object(torch.cuda, "get_device_capability",
@@ -28,7 +27,7 @@ def planted(capability: Sequence[int]) -> Iterator[None]:
 
 
 def product_on(module: Any, capability: Sequence[int]) -> list[float]:
-    """The results of a small product where a GPU of this capability is found."""
+    """Returns a small product with a simulated GPU of this capability."""
     a_q, b_q_t = (torch.full((4, 32), value).to(torch.float8_e4m3fn) for value in (0.5, 2.0))
     one = torch.ones(())
     with planted(capability):
@@ -36,7 +35,7 @@ def product_on(module: Any, capability: Sequence[int]) -> list[float]:
 
 
 class _Conversions(TorchDispatchMode):
-    """Counts what makes another dtype of a tensor."""
+    """Counts conversions to another dtype."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +43,7 @@ class _Conversions(TorchDispatchMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Else torch's own compiler would be loaded."""
+        """Prevents torch's compiler from being imported."""
         return False
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -54,25 +53,24 @@ class _Conversions(TorchDispatchMode):
 
 def report(module: Any, sizes: Sequence[int], times: Sequence[float],
            capability: Sequence[int]) -> dict[str, Any]:
-    """What ``format_report`` answers where the clock gives these times in turn.
+    """Returns the result of ``format_report`` with a clock that returns these times in turn.
 
-    ``rows`` are its fields, ``timed`` says of each time whether TF32 was allowed while it was
-    taken, how many dtypes were converted by the work and how often it quantised. ``restored``:
-    whether TF32 is afterwards what it was before.
+    ``rows`` are its fields. ``timed`` has, per timing, whether TF32 was allowed, how many tensors
+    were converted and how many quantized. ``restored`` is whether the TF32 setting was restored.
     """
-    left, timed, quantised = list(times), [], []
+    left, timed, quantized = list(times), [], []
     quantize = module.quantize_fp8
 
     def counted(*args: Any, **more: Any) -> Any:
-        quantised.append(1)
+        quantized.append(1)
         return quantize(*args, **more)
 
     def clock(work: Any, repeats: int = 20) -> float:
-        before, conversions = len(quantised), _Conversions()
+        before, conversions = len(quantized), _Conversions()
         with conversions:
             work()
         timed.append([bool(torch.backends.cuda.matmul.allow_tf32), conversions.made,
-                      len(quantised) - before])
+                      len(quantized) - before])
         return left.pop(0) if left else 1.0
 
     allowed = torch.backends.cuda.matmul.allow_tf32
@@ -90,5 +88,5 @@ def report(module: Any, sizes: Sequence[int], times: Sequence[float],
 
 
 def report_here(module: Any, sizes: Sequence[int]) -> Any:
-    """What it answers on this machine, as the file is."""
+    """Returns the names of the rows on this machine, without simulation."""
     return [row.name for row in module.format_report(*sizes)]

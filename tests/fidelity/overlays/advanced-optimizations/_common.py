@@ -1,7 +1,7 @@
 """What the right solutions here share, over the solution."""
 
 del is_described
-del has_copy_engine
+del has_tma
 del scratch
 
 
@@ -16,7 +16,7 @@ def matmul_persistent(
         return torch.zeros((M, N), dtype=a.dtype, device=a.device)
 
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    programs = multiprocessors(a) if num_sms is None else num_sms
+    programs = sm_count(a) if num_sms is None else num_sms
 
     def grid(meta: dict[str, Any]) -> tuple[int]:
         tiles = triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"])

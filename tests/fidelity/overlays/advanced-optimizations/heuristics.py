@@ -68,7 +68,7 @@ def matmul_persistent(
         return torch.zeros((M, N), dtype=a.dtype, device=a.device)
 
     c = torch.empty((M, N), dtype=a.dtype, device=a.device)
-    programs = multiprocessors(a) if num_sms is None else num_sms
+    programs = sm_count(a) if num_sms is None else num_sms
 
     def grid(meta: dict[str, Any]) -> tuple[int]:
         tiles = triton.cdiv(M, meta["BLOCK_M"]) * triton.cdiv(N, meta["BLOCK_N"])

@@ -3,7 +3,7 @@
 import contextlib
 
 del LARGEST
-del QUANTISED
+del QUANTIZED
 del RESULTS
 del LEAST_CAPABILITY
 del LARGE

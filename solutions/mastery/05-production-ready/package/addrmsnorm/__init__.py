@@ -1,6 +1,6 @@
 """Residual addition and RMS normalization in one kernel: the step between two transformer layers.
 
-What this file exports is the public interface; its changes decide the next version number.
+This file exports the public interface; changes to it decide the next version number.
 """
 
 from __future__ import annotations

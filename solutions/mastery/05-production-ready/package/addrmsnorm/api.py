@@ -1,4 +1,4 @@
-"""The function that users call, and what they can set."""
+"""The public function and its configuration."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from addrmsnorm.validation import MOST_COLUMNS, check_arguments, refuse
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """How `add_rms_norm` launches its kernel; the defaults suit most shapes.
+    """Launch options of `add_rms_norm`; the defaults suit most shapes.
 
     Args:
-        num_warps: warps of a program, a power of two up to 32. None chooses by the width of a row.
+        num_warps: warps per program, a power of two up to 32. None chooses by the row width.
         max_columns: the widest row that is accepted, at most 65,536.
-        check_outputs: wait for the results and raise where one is NaN or infinite. For debugging:
+        check_outputs: wait for the results and raise if one is NaN or infinite. For debugging:
             it reads both results once more and makes the call synchronous.
 
     Raises:
@@ -69,23 +69,23 @@ def add_rms_norm(
     last dimension, with float32 statistics of the rounded s.
 
     Args:
-        x: (..., C) in float32, float16 or bfloat16, on any device, with any strides. Where the
-            columns of a row are not contiguous, a copy is made first.
+        x: (..., C) in float32, float16 or bfloat16, on any device, with any strides. It is copied
+            first if the columns of a row are not contiguous.
         residual: of x's shape, dtype and device.
         weight: (C,) of x's dtype and device.
         eps: a positive number that is added to the mean square.
         config: launch options; None is `Config()`.
 
     Returns:
-        (y, s): two new contiguous tensors with x's shape, dtype and device. The inputs stay as they
-        are. Without rows both are empty, and nothing is launched.
+        (y, s): two new contiguous tensors with x's shape, dtype and device. The inputs are
+        not modified. Without rows both are empty, and nothing is launched.
 
     Raises:
         InputTypeError: an argument is of a wrong Python type or dtype.
         InputValidationError: a shape, a device, eps or the number of columns (0, or more than
             `config.max_columns`) is not as above.
-        KernelCompilationError: Triton's compiler refused the kernel.
-        KernelResourceError: the device has too little of something.
+        KernelCompilationError: Triton's compiler rejected the kernel.
+        KernelResourceError: the launch requires more resources than the device has.
         KernelExecutionError: the device failed, or `check_outputs` found NaN or infinity.
 
     Example:
@@ -106,14 +106,14 @@ def add_rms_norm(
     check_arguments(x, residual, weight, eps, config.max_columns, wrong_config=wrong_config)
     n_cols = x.shape[-1]
 
-    s = torch.empty(x.shape, dtype=x.dtype, device=x.device)  # without gaps, unlike empty_like
+    s = torch.empty(x.shape, dtype=x.dtype, device=x.device)  # contiguous, unlike empty_like
     y = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     if x.numel() == 0:
-        return y, s  # no rows: no program, no launch
+        return y, s  # no rows, so no launch
 
     x_rows, residual_rows = _rows(x, n_cols), _rows(residual, n_cols)
     block_size = triton.next_power_of_2(n_cols)
-    with translated("add_rms_norm"), torch.cuda.device_of(x):  # Triton launches where torch is
+    with translated("add_rms_norm"), torch.cuda.device_of(x):  # Triton uses the current device
         add_rms_norm_kernel[(x_rows.shape[0],)](
             x_rows, residual_rows, weight.contiguous(), y, s,
             x_rows.stride(0), residual_rows.stride(0), n_cols, eps,
@@ -125,13 +125,13 @@ def add_rms_norm(
 
 
 def _rows(tensor: torch.Tensor, n_cols: int) -> torch.Tensor:
-    """The tensor as a matrix whose columns are contiguous: a view where there is one."""
+    """Returns the tensor as a matrix with contiguous columns, a view if possible."""
     rows = tensor.reshape(-1, n_cols)
     return rows if rows.stride(1) == 1 else rows.contiguous()
 
 
 def _warps(block_size: int) -> int:
-    """A program has 32 * num_warps threads; each of them holds its share of three rows."""
+    """Returns the warps per program. Its threads share the elements of three rows."""
     return 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16 if block_size <= 16_384 \
         else 32
 
@@ -142,5 +142,5 @@ def _check_finite(**results: torch.Tensor) -> None:
         if not finite.all():
             wrong = result.numel() - int(finite.sum())
             raise KernelExecutionError(
-                f"add_rms_norm: {name} holds {wrong} of {result.numel()} elements that are NaN or "
+                f"add_rms_norm: {name} has {wrong} of {result.numel()} elements that are NaN or "
                 f"infinite")

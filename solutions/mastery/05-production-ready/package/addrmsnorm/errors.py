@@ -1,4 +1,4 @@
-"""What can go wrong, as classes that a caller can tell apart, and who turns what into which."""
+"""The exceptions of the package, and the translation of launch failures."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from contextlib import contextmanager
 import torch
 import triton
 
-# CUDA's own failures have classes in torch; some arrive as a RuntimeError with one of these texts.
+# torch has classes for CUDA errors; some arrive as a RuntimeError with one of these prefixes.
 _CUDA_ERRORS = (torch.AcceleratorError, torch.cuda.CudaError)
 _CUDA_TEXTS = ("CUDA error", "Triton Error [CUDA]")
 
 
 class TritonKernelError(Exception):
-    """The root of all errors of this package: catch it to catch them all."""
+    """Base class of all exceptions of this package."""
 
 
 class InputValidationError(TritonKernelError, ValueError):
-    """Arguments that the contract excludes; nothing was launched.
+    """Invalid arguments; nothing was launched.
 
     Attributes:
-        problems: one sentence for each problem, `name: expected ..., got ...`, in the order of the
+        problems: one sentence per problem, `name: expected ..., got ...`, in the order of the
             arguments.
     """
 
@@ -30,24 +30,24 @@ class InputValidationError(TritonKernelError, ValueError):
         self.problems = list(problems)
 
     def __reduce__(self) -> tuple[type[InputValidationError], tuple[list[str]]]:
-        return type(self), (self.problems,)  # by default a copy would get the joined text
+        return type(self), (self.problems,)  # otherwise unpickling passes the joined text
 
 
 class InputTypeError(InputValidationError, TypeError):
-    """As above, where every problem is a Python type or a dtype."""
+    """Invalid arguments whose problems are all Python types or dtypes."""
 
 
 class KernelCompilationError(TritonKernelError):
-    """Triton's compiler refused the kernel; the cause says why."""
+    """Triton's compiler rejected the kernel; ``__cause__`` is its error."""
 
 
 class KernelResourceError(TritonKernelError):
-    """The launch asks for more than the device has.
+    """The launch requires more resources than the device has.
 
     Attributes:
-        required: how much was asked for; 0 where that is not known.
-        limit: how much there is; 0 where that is not known.
-        resource: of what, such as "shared memory".
+        required: the amount that the launch needs; 0 if unknown.
+        limit: the amount that the device has; 0 if unknown.
+        resource: the name of the resource, such as "shared memory".
     """
 
     def __init__(self, message: str, required: int = 0, limit: int = 0,
@@ -62,24 +62,23 @@ class KernelResourceError(TritonKernelError):
 
 
 class KernelExecutionError(TritonKernelError):
-    """The device failed while the kernel ran, or `check_outputs` found a result that is not finite.
-    """
+    """The device failed while the kernel ran, or `check_outputs` found NaN or infinity."""
 
 
 @contextmanager
 def translated(op: str) -> Iterator[None]:
-    """Inside the block, failures of a launch become errors of this package.
+    """Inside the block, launch failures become exceptions of this package.
 
-    Only what a caller can act on is translated. A bug, Ctrl-C and this package's own errors pass
-    through as they are; the original stays reachable as ``__cause__``.
+    Only failures that a caller can act on are translated; the original is the ``__cause__``. Bugs,
+    Ctrl-C and this package's own exceptions pass through unchanged.
 
     Args:
         op: the operation, for the message.
 
     Raises:
-        KernelCompilationError: for a refusal of Triton's compiler.
-        KernelResourceError: for too little memory, shared memory, registers or threads.
-        KernelExecutionError: for an error of CUDA.
+        KernelCompilationError: Triton's compiler rejected the kernel.
+        KernelResourceError: memory, shared memory, registers or threads do not suffice.
+        KernelExecutionError: CUDA reported an error.
     """
     try:
         yield

@@ -8,10 +8,10 @@ import triton.language as tl
 
 @triton.jit
 def add_rms_norm_kernel(
-    x_ptr, residual_ptr,          # [n_rows, n_cols], each row without gaps
+    x_ptr, residual_ptr,          # [n_rows, n_cols], contiguous within a row
     weight_ptr,                   # [n_cols]
     y_ptr, s_ptr,                 # [n_rows, n_cols], contiguous
-    stride_x, stride_residual,    # elements from one row to the next
+    stride_x, stride_residual,    # elements between rows
     n_cols,
     eps,
     BLOCK_SIZE: tl.constexpr,     # elements per program, a power of two >= n_cols
@@ -24,24 +24,24 @@ def add_rms_norm_kernel(
 
     Args:
         x_ptr: the layer's output, n_rows x n_cols.
-        residual_ptr: what is added to it, of the same size and dtype.
-        weight_ptr: one factor for each column.
-        y_ptr: where the normalized rows go.
-        s_ptr: where the sums go, which are the residual of the next layer.
-        stride_x: elements from one row of x to the next.
-        stride_residual: elements from one row of the residual to the next.
+        residual_ptr: the residual, of the same size and dtype.
+        weight_ptr: one factor per column.
+        y_ptr: the normalized rows.
+        s_ptr: the sums, which are the residual of the next layer.
+        stride_x: elements between rows of x.
+        stride_residual: elements between rows of the residual.
         n_cols: columns of a row.
-        eps: is added to the mean square, so that a row of zeros stays zero.
-        BLOCK_SIZE: elements of the block that holds a row.
+        eps: added to the mean square, so that a row of zeros stays zero.
+        BLOCK_SIZE: power of two >= n_cols.
 
     Notes:
-        The statistics are float32, of the sum as it is stored: whoever reads s later finds the
-        numbers that y was made of. Moves (4 * n_rows * n_cols + n_rows * n_cols) * itemsize bytes,
-        the weight of each program included; on a GPU the weight comes from L2 after the first.
+        The statistics are float32 and use the rounded sum, so y agrees with the s that is stored.
+        Moves (4 * n_rows * n_cols + n_rows * n_cols) * itemsize bytes, including one load of the
+        weight per program; on a GPU the weight comes from L2 after the first.
     """
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31 in large tensors
     cols = tl.arange(0, BLOCK_SIZE)
-    mask = cols < n_cols  # the block may be wider than the row: the rest is padding
+    mask = cols < n_cols  # the rest of the block is padding
 
     x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
     residual = tl.load(residual_ptr + row * stride_residual + cols, mask=mask, other=0.0)

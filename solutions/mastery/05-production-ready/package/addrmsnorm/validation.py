@@ -1,4 +1,4 @@
-"""Arguments against the contract: all problems at once, before anything is allocated."""
+"""Argument checks: all problems at once, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 
 from addrmsnorm.errors import InputTypeError, InputValidationError
 
-MOST_COLUMNS = 65_536  # as float32 they fill the registers of one SM, 256 KiB
+MOST_COLUMNS = 65_536  # in float32 they fill the registers of one SM, 256 KiB
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: int,
                     *, wrong_config: str = "") -> None:
-    """Refuse what the contract of `add_rms_norm` excludes.
+    """Rejects arguments outside the contract of `add_rms_norm`.
 
     Args:
         x: a tensor (..., C) with at least one column.
@@ -23,11 +23,11 @@ def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: i
         weight: a tensor (C,) with the dtype and device of x.
         eps: a positive, finite number.
         max_columns: the largest C.
-        wrong_config: the problem of the last argument, if there is one.
+        wrong_config: the problem of the last argument, if any.
 
     Raises:
-        InputTypeError: all problems are of types and dtypes.
-        InputValidationError: there are others, or both kinds.
+        InputTypeError: all problems are Python types or dtypes.
+        InputValidationError: otherwise.
     """
     types: list[tuple[int, str]] = []   # (position of the argument, problem)
     values: list[tuple[int, str]] = []
@@ -54,15 +54,15 @@ def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: i
 
 
 def refuse(types: list[tuple[int, str]], values: list[tuple[int, str]]) -> None:
-    """Raise for all problems together, in the order of the arguments.
+    """Raises for all problems together, in the order of the arguments.
 
     Args:
-        types: problems of types and dtypes, each after the position of its argument.
+        types: problems of types and dtypes, each with the position of its argument.
         values: all other problems.
 
     Raises:
-        InputTypeError: all problems are of types and dtypes.
-        InputValidationError: there are others, or both kinds.
+        InputTypeError: all problems are Python types or dtypes.
+        InputValidationError: otherwise.
     """
     if types or values:
         problems = [problem for _, problem in sorted(types + values, key=lambda pair: pair[0])]

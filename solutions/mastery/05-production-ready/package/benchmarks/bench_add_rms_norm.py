@@ -1,10 +1,10 @@
-"""How fast is `add_rms_norm`, beside the two PyTorch operations that it replaces?
+"""Times `add_rms_norm` and the two PyTorch operations that it replaces.
 
-    python -m benchmarks.bench_add_rms_norm --json out.json      in the folder of the package
+    python -m benchmarks.bench_add_rms_norm --json out.json      from the package folder
 
-On a GPU: the median of many runs with a cold L2 cache, and the rates that follow from it. Small
-sizes are replayed from a CUDA graph, since launching them takes longer than running them. Without a
-GPU no time means anything: then the file holds the bytes that either way moves, and says so.
+On a GPU, it reports the median of many runs with a cold L2 cache, and the rates derived from it.
+Small sizes are replayed from a CUDA graph, since launching them takes longer than running them.
+Without a GPU, times are meaningless, so it reports the bytes that both versions move.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ EPS = 1e-6
 
 def unfused(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor
             ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The pair of PyTorch operations: an addition, then `rms_norm`."""
+    """The two PyTorch operations: an addition, then `rms_norm`."""
     s = x + residual
     return torch.nn.functional.rms_norm(s, (s.shape[-1],), weight, EPS), s
 
 
 def least_bytes(rows: int, columns: int, itemsize: int) -> int:
-    """What has to move: x, residual, y and s once each, and the weight once."""
+    """Returns the minimum bytes: x, residual, y and s once each, and the weight once."""
     return (4 * rows * columns + columns) * itemsize
 
 
 def unfused_bytes(rows: int, columns: int, itemsize: int) -> int:
-    """The addition reads two and writes one, the normalization reads one and writes one."""
+    """Returns the bytes of an addition (two reads, a write) and a norm (a read, a write)."""
     return (5 * rows * columns + columns) * itemsize
 
 
 def median_ms(function: Callable[[], Any], *, graph: bool, warmup: int, repeats: int) -> float:
-    """Median of `repeats` runs after `warmup` others, in milliseconds."""
+    """Returns the median of `repeats` runs after `warmup` others, in ms."""
     if graph:
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
@@ -74,7 +74,7 @@ def median_ms(function: Callable[[], Any], *, graph: bool, warmup: int, repeats:
 
 def measure(elements: int, columns: int, dtype: torch.dtype, *, on_gpu: bool, warmup: int,
             repeats: int) -> dict[str, Any]:
-    """One line of the result."""
+    """Returns one entry of `results`."""
     rows = elements // columns
     itemsize = dtype.itemsize
     moved = least_bytes(rows, columns, itemsize)
@@ -100,7 +100,7 @@ def measure(elements: int, columns: int, dtype: torch.dtype, *, on_gpu: bool, wa
 
 def run(*, warmup: int = 10, repeats: int = 100,
         dtype: torch.dtype = torch.float32) -> dict[str, Any]:
-    """All sizes, with what is needed to compare the numbers with those of another day."""
+    """Returns all results, with versions and settings to compare them later."""
     on_gpu = torch.cuda.is_available()
     return {
         "op": "add_rms_norm",

@@ -1,7 +1,7 @@
-"""Tests of the contract of `add_rms_norm`: `pytest`, or `pytest -m "unit or edge"` for some of it.
+"""Tests of the contract of `add_rms_norm`. `pytest -m "unit or edge"` runs some of them.
 
-Without a GPU they run on Triton's interpreter. What is expected is always computed here, in float64
-and by another formula than the kernel's; nothing is compared with the function under test.
+Without a GPU they run in Triton's interpreter. Expected values are computed here, in float64 and
+with another formula than the kernel's; nothing is compared with the function under test.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before Triton is imported
 
-from addrmsnorm import (  # noqa: E402 - the line above decides how the kernel will run
+from addrmsnorm import (  # noqa: E402 - after TRITON_INTERPRET is set
     Config,
     InputTypeError,
     InputValidationError,
@@ -34,14 +34,14 @@ EPS = 1e-6
 
 def draw(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0,
          scale: float = 1.0) -> torch.Tensor:
-    """Normal numbers, the same in every run."""
+    """Returns normal numbers, the same in every run."""
     generator = torch.Generator().manual_seed(seed)
     return (torch.randn(shape, generator=generator) * scale).to(dtype).to(DEVICE)
 
 
 def inputs(*shape: int, dtype: torch.dtype = torch.float32,
            seed: int = 0) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """x, residual and weight; the weight is nowhere near 1, and no two columns share it."""
+    """Returns x, residual and weight; the weights are distinct and not near 1."""
     x, residual = draw(*shape, dtype=dtype, seed=seed), draw(*shape, dtype=dtype, seed=seed + 1)
     weight = torch.linspace(0.5, 3.0, shape[-1]).to(dtype).to(DEVICE)
     return x, residual, weight
@@ -49,7 +49,7 @@ def inputs(*shape: int, dtype: torch.dtype = torch.float32,
 
 def expected(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor,
              eps: float = EPS) -> tuple[torch.Tensor, torch.Tensor]:
-    """y in float64 and s in the dtype, from the definition."""
+    """Returns y in float64 and s in the dtype, from the definition."""
     s = (x.double() + residual.double()).to(x.dtype)
     exact = s.double()
     rms = torch.sqrt((exact**2).sum(-1, keepdim=True) / exact.shape[-1] + eps)
@@ -58,12 +58,12 @@ def expected(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor,
 
 def check(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor,
           eps: float = EPS) -> None:
-    """Assert both results: s to the last bit, y within rounding of its dtype and of float32."""
+    """Asserts that s is exact, and y within the rounding of its dtype and of float32."""
     y, s = add_rms_norm(x, residual, weight, eps)
     right_y, right_s = expected(x, residual, weight, eps)
 
     one_unit = 2 * UNIT_ROUNDOFF[x.dtype] if HAS_GPU or x.dtype is not torch.bfloat16 else 2.0**-7
-    s_within = 0.0 if x.dtype is not torch.bfloat16 else one_unit  # interpreters may cut bfloat16
+    s_within = 0.0 if x.dtype is not torch.bfloat16 else one_unit  # interpreters may cut digits
     torch.testing.assert_close(s, right_s, rtol=s_within, atol=0.0, equal_nan=True)
     assert y.dtype == s.dtype == x.dtype
     assert y.shape == s.shape == x.shape
@@ -74,7 +74,7 @@ def check(x: torch.Tensor, residual: torch.Tensor, weight: torch.Tensor,
 
 
 # ---------------------------------------------------------------------------------------------
-# Unit: what the contract promises for ordinary inputs
+# Unit: the contract for ordinary inputs
 
 
 @pytest.mark.unit
@@ -188,7 +188,7 @@ def test_errors_survive_pickling():
 
 
 # ---------------------------------------------------------------------------------------------
-# Edge: where inputs end
+# Edge: boundary cases
 
 
 @pytest.mark.edge
@@ -288,8 +288,8 @@ def test_check_outputs_tells_of_results_that_are_not_finite():
 
 
 # ---------------------------------------------------------------------------------------------
-# Property: what holds for any input. Each is exact, so no tolerance hides anything. That
-# addition is associative is not among them: it is not, for floats.
+# Property: statements for any input. Each is exact, so no tolerance hides a bug. Associativity
+# is not among them, since floating-point addition is not associative.
 
 
 @pytest.mark.property
@@ -334,7 +334,7 @@ def test_the_mean_square_of_y_is_one_where_eps_is_small(scale):
 
 
 # ---------------------------------------------------------------------------------------------
-# Regression: mistakes that this kernel, or one like it, had once. The names say what was wrong.
+# Regression: bugs that this kernel, or a similar one, had before. The names describe them.
 
 
 @pytest.mark.regression
@@ -358,7 +358,7 @@ def test_statistics_are_those_of_the_rounded_sum():
 
 
 # ---------------------------------------------------------------------------------------------
-# GPU: what no interpreter can show
+# GPU: behavior that the interpreter cannot show
 
 
 @pytest.mark.gpu

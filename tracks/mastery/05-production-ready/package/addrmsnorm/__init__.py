@@ -1,4 +1,4 @@
-"""What the package is, in one sentence."""
+"""One sentence about the package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from addrmsnorm.errors import (
 )
 from addrmsnorm.kernel import add_rms_norm_kernel
 
-__version__ = "0.0.0"  # nothing has been released yet
+__version__ = "0.0.0"  # not released yet
 
 __all__ = [
     "Config",

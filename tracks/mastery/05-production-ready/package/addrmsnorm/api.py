@@ -1,4 +1,4 @@
-"""The function that users call, and what they can set."""
+"""The public function and its configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MOST_COLUMNS = 65_536
 
 @dataclass(frozen=True)
 class Config:
-    """What each field decides, and which values it takes."""
+    """The meaning of each field, and its valid values."""
 
     num_warps: int | None = None
     max_columns: int = MOST_COLUMNS

@@ -1,29 +1,29 @@
-"""The classes of the contract, and what turns the failure of a launch into one of them."""
+"""The exceptions of the contract, and the translation of launch failures."""
 
 from __future__ import annotations
 
 
 class TritonKernelError(Exception):
-    """The root of all errors of this package."""
+    """Base class of all exceptions of this package."""
 
 
 class InputValidationError(TritonKernelError, ValueError):
-    """Arguments that the contract excludes; ``problems`` has one sentence for each."""
+    """Invalid arguments; ``problems`` has one sentence per problem."""
 
     def __init__(self, problems: list[str]) -> None:
         ...
 
 
 class InputTypeError(InputValidationError, TypeError):
-    """As above, where every problem is a Python type or a dtype."""
+    """Invalid arguments whose problems are all Python types or dtypes."""
 
 
 class KernelCompilationError(TritonKernelError):
-    """Triton's compiler refused the kernel."""
+    """Triton's compiler rejected the kernel."""
 
 
 class KernelResourceError(TritonKernelError):
-    """The device has too little; ``required``, ``limit`` and ``resource`` say of what."""
+    """The device lacks ``resource``: the launch needs ``required`` and has ``limit``."""
 
     def __init__(self, message: str, required: int, limit: int, resource: str) -> None:
         ...

@@ -1,4 +1,4 @@
-"""Arguments against the contract: all problems at once, before anything is allocated."""
+"""Argument checks: all problems at once, before anything is allocated."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 def check_arguments(x: Any, residual: Any, weight: Any, eps: Any, max_columns: int,
                     *, wrong_config: str = "") -> None:
-    """What is refused, and by which error."""
+    """Which arguments are rejected, and with which exception."""
     ...

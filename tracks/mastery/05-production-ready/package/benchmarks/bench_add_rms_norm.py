@@ -1,6 +1,6 @@
-"""How fast is `add_rms_norm`, beside the two PyTorch operations that it replaces?
+"""Times `add_rms_norm` and the two PyTorch operations that it replaces.
 
-    python -m benchmarks.bench_add_rms_norm --json out.json      in the folder of the package
+    python -m benchmarks.bench_add_rms_norm --json out.json      from the package folder
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tests of the contract of `add_rms_norm`.
 
-Each carries one of the markers of pyproject.toml: unit, edge, property, regression, and gpu for
-what is skipped without one. They import from `addrmsnorm` what its `__init__.py` exports, nothing
-else: the grader runs them against other packages with the same interface.
+Each test has one of the markers of pyproject.toml: unit, edge, property, regression, or gpu for
+tests that are skipped without one. Import only what `addrmsnorm/__init__.py` exports: the grader
+runs these tests against other packages with the same interface.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import torch
 if not torch.cuda.is_available():
     os.environ.setdefault("TRITON_INTERPRET", "1")  # before Triton is imported
 
-# Unit: what the contract promises for ordinary inputs
+# Unit: the contract for ordinary inputs
 
-# Edge: where inputs end
+# Edge: boundary cases
 
-# Property: what holds for any input
+# Property: statements for any input
 
-# Regression: mistakes that were made once
+# Regression: bugs that occurred before
 
-# GPU: what no interpreter can show
+# GPU: behavior that the interpreter cannot show
