@@ -32,7 +32,8 @@ def main() -> None:
         kernel.write_text(mutant.apply(module.solution.read_text()))
         printed = _tritonlab(f"{kernel.parent}", "grade", "--no-gpu")
     console = Console(record=True, width=COLUMNS, file=io.StringIO())
-    console.print(Text("$ tritonlab grade", style="bold"), Text.from_ansi(printed.rstrip()), sep="\n")
+    console.print(Text("$ tritonlab grade", style="bold"))
+    console.print(Text.from_ansi(printed.rstrip()))
     svg = console.export_svg(title="tritonlab")
     PICTURE.write_text(re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL))
 
