@@ -161,6 +161,8 @@ class WrongValues(FindingData, frozen=True):
         result: the name of one of several results; ``number`` where it has none.
         of_parts: elements are real and imaginary parts, along a last dimension of two.
         region: where they lie; ``likeness``: what they look like; None where no pattern fits.
+        map: rows of characters where neither fits: ``.`` for right elements, ``x`` for wrong ones,
+            ``+`` for both; each stands for ``scale`` rows and columns, or elements of a vector.
     """
 
     kind: DifferenceKind
@@ -174,6 +176,8 @@ class WrongValues(FindingData, frozen=True):
     of_parts: bool = False
     region: Fault | None = None
     likeness: Fault | None = None
+    map: tuple[str, ...] = ()
+    scale: Index = ()
 
     @property
     def pattern(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from grader.diagnosis import messages
+from grader.diagnosis.solution_contrast import Cause
 from grader.diagnosis.todo_pointers import agrees, places_of
 from grader.finding import Sign
 from grader.report import Finding
@@ -132,6 +133,9 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
 )
 
 
+MOST_PLACES = 2  # that are named where no known mistake fails alike
+
+
 def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sorts findings by importance and drops repeated codes on the same line."""
     unique = {(f.code, f.line): f for f in reversed(list(findings))}
@@ -143,8 +147,10 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
             failed: frozenset[str] = frozenset(),
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
             file: str = "", text: str = "", entry: str = "",
-            roots: Collection[str] = (), answered: bool = False) -> Finding:
+            roots: Collection[str] = (), answered: bool = False,
+            causes: Sequence[Cause] = (), solution: str = "") -> Finding:
     """Fills in the usual cause of a finding, the place and the next step.
+
 
     No known mistake is matched if the code is not written yet, or if the failure occurs only on a
     GPU.
@@ -161,23 +167,44 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         entry: the function that the failing case calls.
         roots: the learner's functions that it calls, directly or through code of the suite.
         answered: the finding is about a value that host code returned.
+        causes: the statements that decide the failure. A known mistake in another statement is
+            ruled out, and the finding names their lines instead of the one where it was seen.
+        solution: the text that the causes were derived from.
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (messages.NOT_WRITTEN, messages.ONLY_HERE) else mutants
     agreeing = [mutant for mutant in mutants if mutant.sign] if closer else mutants
-    agreeing = [mutant for mutant in agreeing if agrees(mutant, finding, todos, text)]
+    agreeing = [mutant for mutant in agreeing if (
+        any(cause.may_be(mutant, solution) for cause in causes) if causes else
+        agrees(mutant, finding, todos, text))]
     likely = known_mistake(finding, agreeing, failed, passed)
     usual = _OF_ANSWERS if answered and finding.code in _OF_ANSWERS else MEANINGS
+    kind = causes[0].kind if causes else ""
     means = likely.meaning if likely else (
-        finding.means or closer or _of_mask(finding, text) or usual[finding.code])
+        finding.means or (messages.mistake(kind) if kind else "") or closer
+        or _of_mask(finding, text) or _by_line(finding, causes)
+        or messages.of_pattern(finding.data)
+        # The sentence of the compiler, or of Python, is more specific.
+        or ("" if finding.code == "L05" else usual[finding.code]))
+    seen_at = finding.line
+    if causes:
+        finding = replace(finding, line=causes[0].line)
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and finding.has(mutant.sign)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
-    numbers, further = (finding.todos, ()) if finding.todos else \
-        places_of(finding, todos, text, entry, likely, possible, signed, roots)
+    numbers = finding.todos or places_of(finding, todos, text, entry, likely, possible, signed,
+                                         roots)
+    if not likely and finding.code != "P01":
+        numbers = numbers[:MOST_PLACES]
+    if causes:
+        own = tuple(dict.fromkeys(cause.todo for cause in causes if cause.todo))
+        numbers = (*own, *(n for n in likely.todos if n not in own)) if likely else own
     return replace(
-        finding.within("sentence"), means=means, todos=(*numbers, *further),
-        where=messages.where(finding.line, file, marker, numbers, further),
+        finding.within("sentence"), means=means, todos=numbers,
+        where=messages.where(
+            finding.line, file, marker, numbers, seen_at=seen_at,
+            also=causes[1].line if causes[1:] else None,
+            missing=bool(causes) and causes[0].missing),
         next_step=messages.next_step(finding.code, finding.data, numbers))
 
 
@@ -186,6 +213,12 @@ def _of_mask(finding: Finding, text: str) -> str:
     access = {"M01": "load", "M02": "store"}.get(finding.code)
     masked = has_mask(text, finding.line) if access and finding.line else None
     return messages.strayed(access, masked) if access and masked is not None else ""
+
+
+def _by_line(finding: Finding, causes: Sequence[Cause]) -> str:
+    """Meaning of a failure that a statement decides; empty where the finding says as much."""
+    named = finding.line is not None and any(cause.line == finding.line for cause in causes)
+    return messages.mistake("") if causes and not (finding.code == "L05" and named) else ""
 
 
 def closer_meaning(finding: Finding) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from grader.diagnosis.wrong_value_regions import element_map
 from grader.finding import DifferenceKind, Fault, WrongValues
 from grader.report import Finding
 from grader.suite.rounding import UNIT_ROUNDOFF
@@ -41,11 +42,17 @@ class Difference:
     position: int | None = None
     of_parts: bool = False
 
-    def data(self, region: Fault | None = None, likeness: Fault | None = None) -> WrongValues:
-        """The difference as the data of a finding, with where and what the wrong values are."""
+    def data(self, region: Fault | None = None, likeness: Fault | None = None, *,
+             draw: bool = False) -> WrongValues:
+        """The difference as the data of a finding, with where and what the wrong values are.
+
+        Where neither is known, a map of the wrong elements is drawn if asked for.
+        """
+        rows, scale = element_map(self.tensors[0]) if draw and not (region or likeness) else \
+            ((), ())
         return WrongValues(self.kind, self.count, self.total, self.index, self.got, self.expected,
                            self.output, None if self.output else self.position, self.of_parts,
-                           region, likeness)
+                           region, likeness, rows, scale)
 
 
 def in_reals(tensor: torch.Tensor) -> torch.Tensor:

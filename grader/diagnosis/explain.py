@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from grader.diagnosis import codes, definitions
+from grader.diagnosis.solution_contrast import Cause
 from grader.finding import Fault, value_of
 from grader.report import CaseResult, Finding, Verdict
 from grader.submission import dataflow, source
@@ -22,13 +23,15 @@ _UNDEFINED = re.compile(r"[`'](\w+)[`'] is not defined")
 def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Source,
               names: Sequence[str] = (), seed: str = "",
               separated: Fault | None = None,
-              witnesses: Sequence[CaseResult] = ()) -> tuple[CaseResult, ...]:
+              witnesses: Sequence[CaseResult] = (),
+             causes: Sequence[Cause] = ()) -> tuple[CaseResult, ...]:
     """The results with their findings put in words, told apart by which cases failed together.
 
     Args:
         names: of all cases of the suite; with ``seed``, each failure gets its replay.
         separated: what tells failing from passing cases; the first failure says it.
         witnesses: further results that help to tell mistakes apart.
+        causes: the statements that decide the first failure.
     """
     if not any(result.findings or result.verdict is Verdict.FAILED for result in results):
         return tuple(results)  # of a right kernel nothing has to be known
@@ -51,13 +54,15 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             file=suite.kernel_file if suite.files else "", text=submitted.text,
             entry=(case.about if case else "") or suite.entry,
             roots=functions_of(case, suite) if case else frozenset(),
-            answered=case is not None and case.call is not None)
+            answered=case is not None and case.call is not None, solution=suite.solution)
         findings = []
-        for finding in codes.in_order(result.findings):
-            worded = in_words(_of_imports(finding, places))
-            near = places.near.get(finding.line or 0)
+        for number, finding in enumerate(codes.in_order(result.findings)):
+            worded = in_words(_of_imports(finding, places),
+                              causes=causes if result is first and not number else ())
+            near = places.near.get(worded.line or 0)
             if near and not worded.todos:
-                worded = in_words(replace(finding, todos=(near,)))
+                worded = in_words(replace(finding, todos=(near,)),
+                                  causes=causes if result is first and not number else ())
             if case and places.lines:
                 worded = replace(worded, function=case.about)
             elif case:
@@ -118,9 +123,12 @@ def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:
 def explain_findings(findings: Sequence[Finding], suite: Suite,
                      submitted: source.Source) -> tuple[Finding, ...]:
     """The findings in words, where no other case tells mistakes apart."""
-    lines = submitted.places(suite.exercise).lines if findings else {}
-    return tuple(codes.explain(finding, suite.mutants, lines)
-                 if finding.code in codes.MEANINGS else finding for finding in findings)
+    places = submitted.places(suite.exercise) if findings else Places()
+    return tuple(codes.explain(
+        _of_imports(finding, places), suite.mutants, places.lines, marker=suite.marker,
+        file=suite.kernel_file if suite.files else "", text=submitted.text, entry=suite.entry,
+        solution=suite.solution)
+        if finding.code in codes.MEANINGS else finding for finding in findings)
 
 
 def result_of(case: Case, findings: Sequence[Finding],

@@ -144,7 +144,17 @@ def _wrong_values(it: WrongValues) -> str:
         words.append(region(it.region))
     if it.likeness:
         words.append(pattern(it.likeness))
-    return " ".join(words)
+    if not it.map:
+        return " ".join(words)
+    return "\n".join([" ".join(words), *it.map, _legend(it.scale)])
+
+
+def _legend(scale: Sequence[int]) -> str:
+    block = f"{scale[0]:,} x {scale[1]:,} elements" if len(scale) > 1 else \
+        f"{scale[0]:,} elements" if scale[0] > 1 else "an element"
+    block = "an element" if set(scale) == {1} else block
+    both = "" if set(scale) == {1} else ", `+` both"
+    return f"A character stands for {block}: `.` right, `x` wrong{both}."
 
 
 _UNITS = {"element": "elements", "row": "rows", "column": "columns", "matrix": "matrices",
@@ -1041,12 +1051,94 @@ _CIRCUMSTANCES: dict[str, _Form] = {
         f"{words}",
     "steps together": "The blanks that are left were taken from the reference solution. {words}",
     "reason": lambda words, effect: f"{sentence(words)} {_EFFECTS[effect]}".strip(),
-    "right in float32": "{words} The same values are right in float32 and wrong in {dtype}.",
-    "right in few bits": "{words} With factors of only 1, -1 and 0, whose sums need few bits, the "
-                         "result is right.",
+    "right in float32": lambda words, dtype: _first_line(
+        words, f"The same values are right in float32 and wrong in {dtype}."),
+    "right in few bits": lambda words: _first_line(
+        words, "With factors of only 1, -1 and 0, whose sums need few bits, the result is right."),
 }
 
 # -- what a finding means --------------------------------------------------------------------------
+
+# Of a statement that decides a failure, by the kind of mistake in it; none holds code.
+_MISTAKES = {
+    "": "This statement decides the failure: written otherwise, and with all others as they are, "
+        "it lets the case pass.",
+    "strides": "Two strides are in each other's place: the stride of a dimension multiplies the "
+               "index along this dimension.",
+    "height and width": "The strides or sizes of height and width are in each other's place.",
+    "arguments": "Two arguments are in each other's place, or one is not the one that belongs "
+                 "there: arguments follow the order of the parameters.",
+    "names": "Two names in this statement are in each other's place.",
+    "name": "One name in this statement is not the one that belongs there.",
+    "number": "A number in this statement is wrong.",
+    "axis": "The index of an axis is wrong: axes count from 0.",
+    "reduction axis": "The reduction runs along the wrong axis: `axis` names the dimension that is "
+                      "reduced and that the result no longer has.",
+    "comparison": "The comparison is wrong: check its direction, whether equal values belong, and "
+                  "what is compared.",
+    "operator": "An operator in this expression is wrong.",
+    "operands": "The two operands of an operator are in each other's place.",
+    "parentheses": "Parentheses are missing or in the wrong place: `*`, `/`, `//` and `%` bind "
+                   "closer than `+` and `-`.",
+    "missing term": "A term or factor of the formula is missing in this expression.",
+    "superfluous term": "This expression has a term or factor too many.",
+    "root": "A term is added under the root that does not belong there.",
+    "broadcast": "The block is broadcast along the wrong dimension: `[:, None]` makes a column of "
+                 "it, `[None, :]` a row.",
+    "no mask": "This access needs a mask that disables the elements outside the tensor.",
+    "no other": "Masked elements of this load need a defined value: `other` gives it, and it has "
+                "to be neutral for what follows.",
+    "no cast": "A conversion is missing here: without it, the value keeps a type with too few bits "
+               "or too small a range.",
+    "needless cast": "This statement converts a value that has to keep its type.",
+    "narrow type": "A value is kept in 16 bits that needs float32, as an accumulator does.",
+    "options": "A keyword argument of this call is missing, or one is too many.",
+    "missing statement": "A statement is missing here.",
+    "superfluous statement": "This statement does not belong here; without it, the case passes.",
+    "no store": "The store of a result is missing here.",
+}
+
+
+# Of wrong values whose cause is not known, by their likeness to the right ones.
+_IN_PLACE = "Each element stands in its place, and a factor or a term of the formula is wrong or " \
+            "missing."
+_MOVED = "The numbers are right and stand in the wrong places: an index, a stride or a broadcast " \
+         "in an address is wrong."
+_BY_PATTERN = {
+    **dict.fromkeys(("factor", "offset", "factor by row", "offset by row", "formula"), _IN_PLACE),
+    **dict.fromkeys(("shift", "reverse", "transpose", "rows", "elsewhere"), _MOVED),
+    "precision": "The errors are as small as those of rounding: a value is kept in a type with too "
+                 "few bits.",
+    "nan": "An operation has no result there, such as 0 / 0, inf - inf or the root of a negative "
+           "number.",
+    "value": "These elements have one value, whatever the input is: they are initialized and not "
+             "computed, or the same element is loaded for all of them.",
+}
+
+
+def of_pattern(data: Data) -> str:
+    """The meaning of wrong values by what they look like or where they lie; empty if unknown."""
+    if not isinstance(data, WrongValues):
+        return ""
+    if it := _BY_PATTERN.get(data.pattern):
+        return it
+    if data.region is not None:
+        return "The other elements are right, and so is the formula: a mask, a bound or an index " \
+               "tells these elements from the others."
+    if data.map:
+        return "The map shows which elements share the mistake: whole rows or columns point at " \
+               "an index, blocks at the program or step that owns them, single elements at a " \
+               "condition on values."
+    if data.count == data.total > 1:
+        return "No element is right, so the mistake concerns all programs: a term of the formula " \
+               "or an operand of the address of a load."
+    return ""
+
+
+def mistake(kind: str) -> str:
+    """The meaning of a finding whose cause is a statement with this kind of mistake."""
+    return _MISTAKES[kind]
+
 
 NOT_WRITTEN = "This part is not written yet."
 ONLY_HERE = "The CPU runs programs one after another and rounds every operation; the kernel " \
@@ -1066,17 +1158,23 @@ def strayed(access: str, masked: bool) -> str:
     return f"Some indices of the {access} are outside the tensor, and {why}."
 
 
-def where(line: int | None, file: str, marker: str, todos: Sequence[int],
-          further: Sequence[int]) -> str:
-    """Describes where to look: a line of the file, then places of the exercise."""
-    places = [f"line {line}{f' of {file}' if file else ''}"] if line else []
+def where(line: int | None, file: str, marker: str, todos: Sequence[int], *,
+          seen_at: int | None = None, also: int | None = None, missing: bool = False) -> str:
+    """Where to look: a line of the file, and places of the exercise.
+
+    Args:
+        seen_at: the line of the access or call that shows the mistake, where it is another one.
+        also: a second line.
+        missing: a statement is missing behind the line.
+    """
+    places = [f"{'after ' * missing}line {line}{f' and line {also}' if also else ''}"
+              f"{f' of {file}' if file else ''}"] if line else []
     if todos:
         numbers = ranges(todos) if len(todos) > 3 else joined(map(str, todos), "or")
         places.append(f"{marker} {numbers}")
-    if further:
-        places.append(f"or else {ranges(further)}")
     words = ", ".join(places)
-    return words[:1].upper() + words[1:]
+    shown = f" (seen at line {seen_at})" if seen_at and seen_at not in (line, also) else ""
+    return words[:1].upper() + words[1:] + shown
 
 
 _NEXT_STEPS = {

@@ -16,6 +16,8 @@ _VALUES = frozenset(("N01", "N02", "N03", "N04"))
 _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
 _SHAPES = re.compile(r"incompatible|equal reduction dimensions")
 _WORD = re.compile(r"\w+")
+# Patterns of right values in wrong places.
+_MOVED = frozenset(("shift", "reverse", "transpose", "rows", "elsewhere"))
 # Comments of this word stand above all that is to be changed, and not at a single expression.
 _OF_WHAT_FOLLOWS = "DECIDE"
 # Nothing is wrong with how arguments are checked: that is given wherever something is slow.
@@ -24,8 +26,8 @@ _OF_WORK = re.compile("[TQNM]|L0[35]|R02")
 
 def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: str,
               likely: Mutant | None, possible: Sequence[Mutant], others: Sequence[Mutant],
-              roots: Collection[str] = ()) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The places to look at, and those to look at if it is none of them; none where nothing tells.
+              roots: Collection[str] = ()) -> tuple[int, ...]:
+    """The places to look at, the most probable first; none where nothing tells.
 
     Of a known mistake, its own, of which that of the line comes first. Else those where the file
     makes what was seen to be wrong, and where that is not known, those of all possible mistakes.
@@ -63,29 +65,29 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
 
     own = at([finding.line or 0])
     if likely:
-        return tuple(sorted(likely.todos, key=lambda number: number not in own)), ()
+        return tuple(sorted(likely.todos, key=lambda number: number not in own))
+    data = finding.data
     before, after = _lines(finding, text, entry)
     pointed = [*at(before), *own, *at(after)]
     if pointed:
-        return tuple(dict.fromkeys(pointed)), ()
+        return tuple(dict.fromkeys(pointed))
     shown = [mistake for mistake in possible if shows(mistake.sign)]
     named = left(shown or possible)
     if not named and finding.line and _OF_WORK.match(finding.code):
         named = below([finding.line])
-    values, further = list[int](), list[int]()
+    values: list[int] = []
     if finding.code in _VALUES and not shown:
-        lines = dataflow.lines_of_values(text)
+        moved = value_of(data, "pattern") in _MOVED or value_of(data, "region") is not None
+        lines = (*dataflow.lines_of_addresses(text), *dataflow.lines_of_values(text)) if moved \
+            else dataflow.lines_of_values(text)
         # Of a type with too few bits, what a sum begins with tells as much as what is added.
         values = below(sorted(lines) if finding.code == "N04" else lines)
-        if values:
-            further = [*values, *left(others), *at(dataflow.lines_of_addresses(text))]
     first = named or values or left(others)
     if not first and finding.code == "M08":
         first = at(dataflow.lines_of_addresses(text))
     if not first and _OF_WORK.match(finding.code):
         first = at(dataflow.comments_in(text, roots, _OF_WHAT_FOLLOWS))
-    places = tuple(dict.fromkeys(first))
-    return places, tuple(number for number in dict.fromkeys(further) if number not in places)
+    return tuple(dict.fromkeys(first))
 
 
 def agrees(mistake: Mutant, finding: Finding, numbers: Mapping[int, int], text: str) -> bool:
@@ -129,7 +131,7 @@ def _lines(finding: Finding, text: str, entry: str) -> tuple[dataflow.Lines, dat
         named = dataflow.keywords_of_launches(text, line).intersection(_WORD.findall(finding.text))
         return dataflow.lines_of_arguments(text, named, line), ()
     if code in _ACCESSES:
-        return (), dataflow.lines_behind(text, line)
+        return (), dataflow.lines_behind(text, line)[::-1]  # the nearest first
     if code == "M04":
         lines, written = dataflow.lines_behind(text, line, far=True, mask=False), text.split("\n")
         owned = any("program_id" in written[one - 1] for one in lines)

@@ -15,6 +15,8 @@ from grader.recording.model import Recording
 FEW = 4  # rows or columns that are listed one by one
 ENOUGH_FOR_STEPS = 3  # of a progression
 LEAST_SIDE = 3  # of a matrix in which a triangle or a border is one
+LEAST_MAP = 8  # elements of a result that is drawn
+MAP_ROWS, MAP_COLUMNS = 6, 24
 
 Unit = Literal["element", "row", "column", "matrix", "slice"]
 _OF_PROGRAMS = frozenset(("program", "programs"))
@@ -72,6 +74,30 @@ def place(wrong: torch.Tensor, tiling: Tiling = Tiling()) -> Fault | None:
         inner = place(first, tiling)
         return inner and inner.with_figures(every_matrix=True)
     return _flat(wrong, tiling)
+
+
+def element_map(wrong: torch.Tensor) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Draws which elements are wrong, in blocks; nothing for small results and where all are.
+
+    Args:
+        wrong: bool, any rank; leading dimensions are drawn one below the other.
+
+    Returns:
+        At most ``MAP_ROWS`` rows of ``MAP_COLUMNS`` characters, and the rows and columns of a
+        block; for a vector, its elements.
+    """
+    if wrong.numel() < LEAST_MAP or bool(wrong.all()) or not bool(wrong.any()):
+        return (), ()
+    matrix = wrong.reshape(-1, wrong.shape[-1] if wrong.dim() > 1 else wrong.numel())
+    height, width = (-(-size // most) for size, most in zip(
+        matrix.shape, (MAP_ROWS, MAP_COLUMNS), strict=True))
+    rows = tuple("".join(_drawn(block) for block in torch.split(band, width, dim=1))
+                 for band in torch.split(matrix, height))
+    return rows, ((height, width) if wrong.dim() > 1 else (width,))
+
+
+def _drawn(block: torch.Tensor) -> str:
+    return "x" if bool(block.all()) else "+" if bool(block.any()) else "."
 
 
 def _side(wrong: torch.Tensor, axis: int) -> torch.Tensor:

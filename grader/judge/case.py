@@ -46,6 +46,8 @@ def judge_case(case: Case, ctx: Context) -> CaseResult:
     if run.printed:
         ctx.printed[case.name] = run.printed
     findings = check_run(call, run, ctx)
+    if findings and not ctx.diagnoses:
+        return result_of(case, findings)
     if findings:
         with suppress(OutOfTime):  # the cause is left open then
             findings = diagnose(findings, call, run, ctx)
@@ -188,6 +190,8 @@ def _judge_sizes(case: Case, ctx: Context) -> CaseResult:
     size, findings = next((one for one in at_sizes if one[1]), ({}, ()))
     if not findings:
         return result_of(case, [])
+    if not ctx.diagnoses:
+        return result_of(case, findings)
     smallest = _shrunk(case, size, findings[0].code, ctx) if ctx.schedule.leads(case) else size
     described = _at(case, smallest, ctx)
     try:

@@ -36,7 +36,7 @@ from grader.recording.arena import WITH_HOLES
 from grader.recording.model import Recording
 from grader.report import Finding, Kind
 from grader.sandbox import Sandbox
-from grader.submission.source import Source
+from grader.submission.source import KERNEL, Source
 from grader.suite import Case, Suite
 from grader.suite.cases import Call
 from grader.suite.inputs import DEFAULT_BLOCK
@@ -113,6 +113,7 @@ class Context:
         self.left_out: list[str] = []  # cases that lie on more memory than is worth moving
         self.forecasts: dict[str, Forecast] = {}  # of the cases to be timed, by name
         self.notes: Notes | None = None  # where one case is graded alone
+        self.diagnoses = True  # False: whether a case passes is all that is asked
         self.traits: dict[str, Traits] = {}  # of the value cases, by name
         self.printed: dict[str, tuple[str, ...]] = {}  # by kernels, by the name of the case
         self.vain_contrasts: Counter[str] = Counter()  # by function
@@ -144,6 +145,23 @@ class Context:
         other = Context(self.submitted, self.suite, self.sandbox, seed=self.draws.seed,
                         target=self.gate.target)
         other.draws.blocks = dict(self.draws.blocks)
+        return other
+
+    def with_text(self, text: str, limit_s: float) -> Context:
+        """A context of the same inputs for another text of the file with the kernels.
+
+        It names no causes, and gives no case more time than ``limit_s``.
+        """
+        submitted, file = self.submitted, self.suite.kernel_file
+        other = Context(
+            replace(submitted, text=text, tree=None, todos={},
+                    data=text.encode() if file == KERNEL else submitted.data,
+                    files=submitted.files if file == KERNEL else
+                    {**submitted.files, file: text.encode()}),
+            self.suite, self.sandbox, seed=self.draws.seed, target=self.gate.target, effort="first")
+        other.draws.blocks = dict(self.draws.blocks)
+        other.time_limit.limit_s = limit_s
+        other.diagnoses = False
         return other
 
     def look_ahead(self, cases: Iterable[Case], *, noted: bool = True) -> Context:

@@ -15,8 +15,9 @@ from typing import Literal
 
 from grader.diagnosis.case_contrast import Traits, Values, separation, values_of
 from grader.diagnosis.explain import explained, result_of, telling_cases
+from grader.diagnosis.solution_contrast import Cause
 from grader.engine.compiler.targets import Target
-from grader.finding import Fault
+from grader.finding import Fault, value_of
 from grader.gpu import detect
 from grader.judge import oversized, single_case
 from grader.judge import steps as stepwise
@@ -24,6 +25,7 @@ from grader.judge.case import verdict
 from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
+from grader.judge.solution_reruns import causes_of
 from grader.judge.steps import Steps
 from grader.processes.sandbox import GradingSandbox
 from grader.report import AFTER_FAILURE, CaseResult, Kind, Report, Skip, Verdict, versions
@@ -147,6 +149,7 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
         gpu_verdicts = GpuVerdicts(ctx, throughout=gpu == "throughout") if uses_gpu else None
         judged: list[CaseResult] = []
         witnesses: list[CaseResult] = []
+        causes: list[Cause] = []
         try:
             report = replace(report, isolation=box.isolation.describe())
             if only:
@@ -158,11 +161,13 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
                 report = replace(report, target=ctx.gate.target.title)
             if only:
                 witnesses = single_case.witnesses(judged, ctx)
+            causes = causes_of(ctx.schedule.sorted(judged), ctx)
         except SandboxBroken as error:
             report = replace(report, reason=f"A process of the grader ended unexpectedly: {error}")
         judged = ctx.schedule.sorted(judged)
         report = replace(report, seed=ctx.draws.seed, output=ctx.output(), results=explained(
-            judged, suite, submitted, names, ctx.draws.seed, _separation(judged, ctx), witnesses))
+            judged, suite, submitted, names, ctx.draws.seed, _separation(judged, ctx), witnesses,
+            causes))
     if gpu_verdicts is not None:
         report = gpu_verdicts.report(report, explained(
             gpu_verdicts.results, suite, submitted, names, report.seed))
@@ -190,8 +195,14 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
             yield results[-1]  # otherwise reported after GPU timing
         if ctx.schedule.failed and ctx.effort == "first":
             return
-        if ctx.schedule.failed and not failed and ctx.effort == "diagnosis":
+        if ctx.schedule.failed and not failed and (
+                ctx.effort == "diagnosis" or _ends_early(results[-1], ctx)):
             telling = telling_cases(results[-1], ctx.suite)
+            if ctx.effort == "early":
+                yield from (CaseResult(
+                    case.name, case.kind, Verdict.SKIPPED, reason=AFTER_FAILURE,
+                    skipped=Skip.FAILED, advisory=case.advisory)
+                    for case in left if case.name not in telling)
             left = deque(case for case in left if case.name in telling)
             ctx = ctx.look_ahead(left)
     if ctx.gate.used and ctx.spares_work and ctx.effort == "early":
@@ -205,6 +216,13 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
     if gpu_verdicts is not None:
         ctx.time_limit.lift()
         yield from gpu_verdicts.verdicts(results)
+
+
+def _ends_early(result: CaseResult, ctx: Context) -> bool:
+    """Whether no other case can say more: the first one gave a result of another shape."""
+    return ctx.effort == "early" and result.name == ctx.schedule.cases[0].name and any(
+        finding.code == "S01" and value_of(finding.data, "kind") == "shape"
+        for finding in result.findings[:1])
 
 
 def _separation(results: Sequence[CaseResult], ctx: Context) -> Fault | None:

@@ -8,6 +8,7 @@ from grader.diagnosis.case_details import Notes
 from grader.diagnosis.explain import explained, telling_cases
 from grader.judge.case import verdict
 from grader.judge.context import Context
+from grader.judge.solution_reruns import causes_of
 from grader.report import CaseResult, Verdict
 from grader.suite import Case
 
@@ -47,5 +48,6 @@ def witnesses(results: Sequence[CaseResult], ctx: Context) -> list[CaseResult]:
 def diagnosed(result: CaseResult, ctx: Context) -> CaseResult:
     """One result in words, as a grade of its case alone explains it."""
     others = witnesses([result], ctx) if result.verdict is Verdict.FAILED else []
-    (diagnosis,) = explained([result], ctx.suite, ctx.submitted, witnesses=others)
+    (diagnosis,) = explained([result], ctx.suite, ctx.submitted, witnesses=others,
+                             causes=causes_of([result], ctx))
     return diagnosis

@@ -66,7 +66,8 @@ def wrong_values(case: Case, results: Sequence[torch.Tensor], inputs: Sequence[A
         return []
     if ctx.notes:
         ctx.notes.differed(difference)
-    return [finding_of(difference, suite, inputs, recording, pattern=ctx.schedule.leads(case))]
+    pattern = ctx.diagnoses and ctx.schedule.leads(case)
+    return [finding_of(difference, suite, inputs, recording, pattern=pattern)]
 
 
 def finding_of(difference: Difference, suite: Suite, inputs: Sequence[Any],
@@ -85,8 +86,8 @@ def finding_of(difference: Difference, suite: Suite, inputs: Sequence[Any],
         code = "N04"
     if not pattern:
         return Finding(code, difference.data())
-    return Finding(code, difference.data(*case_details.pattern(difference, suite, inputs,
-                                                               recording)))
+    return Finding(code, difference.data(
+        *case_details.pattern(difference, suite, inputs, recording), draw=True))
 
 
 def diagnose(findings: Sequence[Finding], call: RecordedCall, run: Run,

@@ -236,6 +236,7 @@ class Suite(Function):
     mutants: tuple[Mutant, ...] = ()
     calls: str = field(default="", repr=False)  # the text of calls.py beside the suite
     exercise: str = field(default="", repr=False)  # what learners begin with, where it is known
+    solution: str = field(default="", repr=False)  # the file with its kernels, where it is known
     sha256: str = ""
 
     @cached_property
@@ -303,12 +304,13 @@ def _by_group(cases: Sequence[Case], groups: Sequence[Collection[Kind]] = _GROUP
     return sorted(cases, key=place)
 
 
-def load(path: Path, exercise: Path | None = None) -> Suite:
+def load(path: Path, exercise: Path | None = None, solution: Path | None = None) -> Suite:
     """Loads a suite from ``…/suite.py``, with its ``test_*`` properties and the mutants beside it.
 
     One that was loaded before has the same cases again, unless one of its files has changed.
     ``exercise`` is the folder of what learners begin with: a line whose comment they removed
-    belongs to the place that it had there.
+    belongs to the place that it had there. ``solution`` is the folder of the solution, with which
+    a failing submission is compared.
 
     Raises:
         FileNotFoundError: there is no such file.
@@ -317,7 +319,9 @@ def load(path: Path, exercise: Path | None = None) -> Suite:
     suite = _loaded.get(path) if path.is_file() else None
     if suite is None or suite.sha256 != digest(path):
         suite = _loaded[path] = _load(path)
-    return replace(suite, exercise=_text(exercise / suite.kernel_file)) if exercise else suite
+    if exercise:
+        suite = replace(suite, exercise=_text(exercise / suite.kernel_file))
+    return replace(suite, solution=_text(solution / suite.kernel_file)) if solution else suite
 
 
 _loaded: dict[Path, Suite] = {}

@@ -626,7 +626,8 @@ def test_an_unknown_function_is_told_which_there_are():
 def test_without_a_gpu_the_command_predicts_and_says_why(monkeypatch, sandbox):
     monkeypatch.setattr(detect, "present", lambda: False)
     module = course.load().find("track1/vector-add")
-    monkeypatch.setattr(grader, "load_suite", lambda path: shortened(load(path), 1 << 12))
+    monkeypatch.setattr(grader, "load_suite",
+                        lambda path, *folders: shortened(load(path, *folders), 1 << 12))
     from tritonlab.workspace.submission import Submission
 
     found = face.bench(Submission(module, module.solution, None), sandbox=sandbox)

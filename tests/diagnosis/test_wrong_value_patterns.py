@@ -10,7 +10,14 @@ import torch
 
 from grader.diagnosis import case_details, messages
 from grader.diagnosis.wrong_value_patterns import likeness, stand_ins
-from grader.diagnosis.wrong_value_regions import Tiling, place
+from grader.diagnosis.wrong_value_regions import (
+    MAP_COLUMNS,
+    MAP_ROWS,
+    Tiling,
+    element_map,
+    place,
+)
+from grader.finding import WrongValues, fault
 from grader.judge import compare
 from grader.suite import EXACT, Suite
 
@@ -303,3 +310,48 @@ def test_of_several_results_the_wrong_one_is_compared_with_its_own_likenesses():
 
     assert found.position == 1
     assert "both(y, x)" in case_details.pattern(found, suite, [x, y], None)[1].value("name")
+
+
+# -- where no pattern fits -------------------------------------------------------------------------
+
+
+def test_a_map_draws_right_and_wrong_elements_in_blocks():
+    wrong = mask((12, 48), (slice(2, 4), slice(0, 4)), (5, 11))
+
+    rows, scale = element_map(wrong)
+
+    assert scale == (2, 2)
+    assert rows == ("." * 24, "xx" + "." * 22, "....." + "+" + "." * 18, *["." * 24] * 3)
+    words = messages.text(WrongValues("values", 9, 576, (2, 0), 1.0, 2.0, map=rows, scale=scale))
+    assert words.endswith("stands for 2 x 2 elements: `.` right, `x` wrong, `+` both.")
+
+
+@pytest.mark.parametrize("shape", [(1000,), (100, 1000), (3, 70, 9)])
+def test_a_map_is_small(shape):
+    rows, _ = element_map(mask(shape, tuple(0 for _ in shape)))
+
+    assert len(rows) <= MAP_ROWS
+    assert {len(row) for row in rows} == {len(rows[0])}
+    assert len(rows[0]) <= MAP_COLUMNS
+
+
+@pytest.mark.parametrize("wrong", [torch.ones(64, dtype=torch.bool), mask((64,)), mask((4,), 0)],
+                         ids=["all wrong", "none wrong", "too small"])
+def test_a_map_that_tells_nothing_is_not_drawn(wrong):
+    assert element_map(wrong) == ((), ())
+
+
+@pytest.mark.parametrize(("data", "words"), [
+    (WrongValues("values", 9, 9, (0,), 1.0, 2.0, likeness=fault("factor", factor=2.0)), "factor"),
+    (WrongValues("values", 9, 9, (0,), 1.0, 2.0, likeness=fault("transpose")), "wrong places"),
+    (WrongValues("values", 3, 9, (0,), 1.0, 2.0, region=fault("end", unit="element", side="last")),
+     "bound"),
+    (WrongValues("values", 3, 9, (0,), 1.0, 2.0, map=("x..",), scale=(3,)), "map"),
+    (WrongValues("values", 9, 9, (0,), 1.0, 2.0), "No element is right"),
+])
+def test_wrong_values_have_a_meaning_by_what_they_look_like(data, words):
+    assert words in messages.of_pattern(data)
+
+
+def test_a_single_number_has_none():
+    assert messages.of_pattern(WrongValues("values", 1, 1, (), 1.0, 2.0)) == ""

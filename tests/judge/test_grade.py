@@ -311,6 +311,17 @@ def test_an_early_grade_leaves_out_what_cannot_change_the_first_failure(graded):
         r.verdict for r in whole.results if r.name not in left_out]
 
 
+@pytest.mark.parametrize(("old", "new", "ends"), [
+    ("return out", "return out[:-1]", True), ("x * 2", "x * 3", False)])
+def test_an_early_grade_ends_at_a_result_of_another_shape(old, new, ends, graded):
+    report = graded(RIGHT.replace(old, new), effort="early")
+
+    run = [result.name for result in report.results if result.skipped is not Skip.FAILED]
+    assert first(report).code == ("S01" if ends else "N01")
+    assert (run == ["a thousand"]) == ends
+    assert len(report.results) >= len(SUITE.cases)
+
+
 def test_a_right_file_in_an_early_grade_is_graded_whole(graded):
     report = graded(RIGHT, effort="early")
 

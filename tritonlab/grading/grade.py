@@ -63,7 +63,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     content = passed_sources.snapshot(submission)
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with grader_for(submission.module, sandbox) as box:
-        suite = grader.load_suite(submission.module.suite, submission.module.folder)
+        suite = grader.load_suite(submission.module.suite, submission.module.folder,
+                                  submission.module.solution.parent)
         if submission.workspace is not None:
             caches.save_case_names(submission.workspace.mark, submission.module.id,
                                    [case.name for case in suite.ordered()])

@@ -27,7 +27,8 @@ def inspect(submission: Submission, target: Target, *, case: str | None = None,
             sandbox: Sandbox | None = None) -> Inspection:
     """Compiles a submission for a GPU and inspects it; raises as ``grader_for``."""
     with grader_for(submission.module, sandbox) as box:
-        suite = grader.load_suite(submission.module.suite)
+        module = submission.module
+        suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
         return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
                                   on_event=on_event, sandbox=box)
 
@@ -47,7 +48,7 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
     module, why = submission.module, ""
     with grader_for(module, sandbox) as box, contextlib.ExitStack() as resources:
         try:
-            suite = grader.load_suite(module.suite)
+            suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
             check(module, [part.entry for part in benchmarks.benched(suite)], function)
             clock: Clock
             try:

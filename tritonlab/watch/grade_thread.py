@@ -172,6 +172,7 @@ def first_failure(submission: Submission, results: Sequence[CaseResult]) -> Case
     """
     from grader.diagnosis.explain import explained
 
-    suite = grader.load_suite(submission.module.suite, submission.module.folder)
+    suite = grader.load_suite(submission.module.suite, submission.module.folder,
+                              submission.module.solution.parent)
     files = source.read(submission.kernel, suite.files, suite.kernel_file)
     return next(r for r in explained(results, suite, files) if r.fails)

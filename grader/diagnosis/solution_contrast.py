@@ -1,0 +1,133 @@
+"""Finds the statements that decide a failure: with those of the solution, the case passes.
+
+Solution and submission are compared statement by statement, where their functions and names agree.
+What differs without effect, or without effect on this case, is no cause: each cause is proved by
+runs of the failing case. Only lines and kinds of mistakes leave this module, never code.
+"""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from grader.submission import syntax
+from grader.submission.dataflow import lines_elsewhere
+from grader.submission.mistake_kinds import kind_of
+from grader.submission.statement_diff import Edit, edits, patched
+from grader.submission.todo_regions import numbered_comments, places
+from grader.suite import Mutant
+
+MOST_RUNS = 10
+MOST_S = 2.0  # after which no further run is begun
+MOST_CAUSES = 2  # statements; more of them are another way to write the kernel
+MOST_EDITS = 40
+
+Passes = Callable[[str], bool]  # whether the failing case passes with this text
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A statement that decides a failure.
+
+    Args:
+        line: of the submission; of a missing statement, the line that it follows.
+        kind: of the mistake, as ``messages.mistake`` words it; empty where it has no name.
+        missing: the statement is missing.
+        todo: the number of its place in the exercise, if it has one.
+        in_solution: the lines of the right statement; empty where there should be none.
+    """
+
+    line: int
+    kind: str = ""
+    missing: bool = False
+    todo: int | None = None
+    in_solution: range = range(0)
+
+    def may_be(self, mutant: Mutant, solution: str) -> bool:
+        """Whether a known mistake changes the statement of this cause."""
+        if not self.in_solution:
+            return True
+        lines: set[int] = set()
+        for patch in mutant.patches:
+            before, text, _ = solution.partition(patch.find)
+            first = before.count("\n") + 1
+            lines |= {*range(first, first + text.count("\n") + 1)}
+        return not lines.isdisjoint(self.in_solution)
+
+
+def causes(text: str, solution: str, exercise: str, roots: Collection[str], passes: Passes,
+           numbers: Mapping[int, int] = {}) -> list[Cause]:
+    """The statements, at most two, without which the failing case passes; none if unknown.
+
+    Args:
+        text: of the submission.
+        solution: the file of the solution.
+        exercise: what the learner began with.
+        roots: the learner's functions that the case calls.
+        passes: runs the case with another text.
+        numbers: line of the submission -> number of its place.
+    """
+    mine, theirs = syntax.tree_of(text), _tree(solution)
+    elsewhere = lines_elsewhere(text, frozenset(roots))
+    differing = [one for one in edits(mine, theirs) if one.line not in elsewhere]
+    if not 0 < len(differing) <= MOST_EDITS:
+        return []
+    search = _Search(lambda chosen: passes(patched(mine, chosen)))
+    deciding = search.smallest(differing)
+    if not 0 < len(deciding) <= MOST_CAUSES:
+        return []
+    of_solution = places(theirs, solution, numbered_comments(solution), exercise).lines
+    return [Cause(max(1, one.line), kind_of(one.mine, one.theirs), one.mine is None,
+                  of_solution.get(one.solution_line) or numbers.get(one.line),
+                  syntax.lines_of(one.theirs) if one.theirs is not None else range(0))
+            for one in deciding]
+
+
+def _tree(text: str) -> ast.Module:
+    try:
+        return syntax.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.Module([], [])
+
+
+@dataclass
+class _Search:
+    """Delta debugging: a smallest set of edits with which the case passes."""
+
+    run: Callable[[Sequence[Edit]], bool]
+    runs: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def passes(self, chosen: Sequence[Edit]) -> bool:
+        if self.runs == MOST_RUNS or (self.runs and time.monotonic() - self.started > MOST_S):
+            raise _GivenUp
+        self.runs += 1
+        return self.run(chosen)
+
+    def smallest(self, every: Sequence[Edit]) -> list[Edit]:
+        """The edits of a smallest set; empty where all are not enough, or the runs are spent."""
+        try:
+            # A failure that does not come again is none of the statements'.
+            deciding = self._among(list(every), []) if self.passes(every) else []
+            return [] if deciding and self.passes([]) else deciding
+        except _GivenUp:
+            return []
+
+    def _among(self, edits: list[Edit], kept: list[Edit]) -> list[Edit]:
+        """The edits that are needed beside those that are ``kept``, with which all pass."""
+        if len(edits) == 1:
+            return edits
+        half = len(edits) // 2
+        one, other = edits[:half], edits[half:]
+        if self.passes([*one, *kept]):
+            return self._among(one, kept)
+        if self.passes([*other, *kept]):
+            return self._among(other, kept)
+        needed = self._among(one, [*other, *kept])
+        return [*needed, *self._among(other, [*needed, *kept])]
+
+
+class _GivenUp(Exception):
+    """The runs are spent."""

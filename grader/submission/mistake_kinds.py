@@ -1,0 +1,181 @@
+"""Names the kind of mistake in which one statement differs from another, such as swapped strides.
+
+The name never holds code of either statement.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from grader.submission.syntax import last_name
+
+_REDUCTIONS = frozenset(("sum", "max", "min", "argmax", "argmin", "reduce", "cumsum", "cumprod",
+                         "associative_scan", "sort", "flip", "xor_sum"))
+_OF_AXES = frozenset(("program_id", "num_programs", "stride", "size"))
+_NARROW = ("float16", "bfloat16")
+_ROOTS = frozenset(("sqrt", "rsqrt", "sqrt_rn"))
+_ACCESSES = frozenset(("load", "store"))
+
+
+def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
+    """The kind of mistake in ``mine``, which ``messages.mistake`` words; empty if unknown.
+
+    Args:
+        mine: None where a statement is missing.
+        theirs: the right statement; None where ``mine`` is one too many.
+    """
+    if mine is None or theirs is None:
+        stores = _calls(theirs or mine, "store")
+        return ("no store" if stores else "missing statement") if mine is None else \
+            "superfluous statement"
+    pairs = list(_differing(mine, theirs))
+    kind = _of_pair(*pairs[0]) if len(pairs) == 1 else ""
+    if kind in ("", "arguments", "name"):
+        return _swapped(mine, theirs) or kind or _of_values(mine, theirs)
+    return kind
+
+
+def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
+    """The kind where a single expression differs; ``around`` are the nodes around it."""
+    call = next((node for node in reversed(around) if isinstance(node, ast.Call)), None)
+    word = next((node for node in reversed(around) if isinstance(node, ast.keyword)), None)
+    called = last_name(call.func) if call else ""
+    nearest = around[-1] if around else None
+    if _is_number(one) and _is_number(other):
+        if called in _REDUCTIONS and (word is None or word.arg == "axis"):
+            return "reduction axis"
+        if called in _OF_AXES or isinstance(nearest, ast.Subscript):
+            return "axis"
+        return "number"
+    match one, other:
+        case ast.Call(), ast.Call() if ast.dump(one.func) == ast.dump(other.func):
+            return _of_calls(one, other)
+        case _, ast.Call(func=ast.Attribute(value=value, attr="to")) if _same(one, value):
+            return "no cast"
+        case ast.Call(func=ast.Attribute(value=value, attr="to")), _ if _same(value, other):
+            return "needless cast"
+        case ast.Compare(), ast.Compare():
+            return "comparison"
+        case ast.BinOp(), ast.BinOp() if _leaves(one) == _leaves(other) and \
+                _operators(one) == _operators(other):
+            return "parentheses"
+    if isinstance(other, ast.BinOp) and (_same(one, other.left) or _same(one, other.right)):
+        return "missing term"
+    if isinstance(one, ast.BinOp) and (_same(one.left, other) or _same(one.right, other)):
+        return "root" if called in _ROOTS else "superfluous term"
+    if isinstance(one, ast.BinOp) and isinstance(other, ast.BinOp):
+        if _same(one.left, other.right) and _same(one.right, other.left):
+            return "operands"
+        if type(one.op) is not type(other.op) and _same(one.left, other.left) and \
+                _same(one.right, other.right):
+            return "operator"
+    if isinstance(one, ast.Slice | ast.Tuple | ast.Constant) and isinstance(nearest, ast.Subscript):
+        return "broadcast"
+    if last_name(one) in _NARROW and last_name(other) == "float32":
+        return "narrow type"
+    if isinstance(one, ast.operator):
+        return "operator"
+    if isinstance(one, ast.Name) and isinstance(other, ast.Name):
+        return "name"
+    return ""
+
+
+def _of_calls(one: ast.Call, other: ast.Call) -> str:
+    """The kind where arguments of a call of the same function differ in number."""
+    mine, theirs = ({word.arg for word in call.keywords} for call in (one, other))
+    if last_name(one.func) in _ACCESSES:
+        missing = theirs - mine
+        if "mask" in missing:
+            return "no mask"
+        if "other" in missing:
+            return "no other"
+    if "axis" in theirs ^ mine and last_name(one.func) in _REDUCTIONS:
+        return "reduction axis"
+    return "arguments" if mine == theirs else "options"
+
+
+def _of_values(mine: ast.stmt, theirs: ast.stmt) -> str:
+    """The kind where more than one expression differs."""
+    broadcasts = [[ast.dump(node.slice) for node in ast.walk(statement)
+                   if isinstance(node, ast.Subscript)] for statement in (mine, theirs)]
+    if broadcasts[0] != broadcasts[1] and Counter(_names(mine)) == Counter(_names(theirs)) and \
+            _shape(mine) == _shape(theirs):
+        return "broadcast"
+    return ""
+
+
+def _swapped(mine: ast.stmt, theirs: ast.stmt) -> str:
+    """The kind where the same names stand in other places, and nothing else differs."""
+    ours, others = _names(mine), _names(theirs)
+    if ours == others or Counter(ours) != Counter(others) or _shape(mine) != _shape(theirs):
+        return ""
+    moved = {name for one, other in zip(ours, others, strict=True) if one != other
+             for name in (one, other)}
+    if all("stride" in name for name in moved):
+        height = {name.rstrip("0123456789")[-1:] for name in moved} == {"h", "w"}
+        return "height and width" if height else "strides"
+    in_call = any(isinstance(node, ast.Call) and moved <= {
+        one.id for one in node.args if isinstance(one, ast.Name)} for node in ast.walk(mine))
+    return "arguments" if in_call else "names"
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
+
+
+def _shape(statement: ast.stmt) -> list[type[ast.AST]]:
+    return [type(node) for node in ast.walk(statement)
+            if not isinstance(node, ast.Slice | ast.Constant)]
+
+
+def _calls(statement: ast.stmt | None, name: str) -> bool:
+    return statement is not None and any(
+        isinstance(node, ast.Call) and last_name(node.func) == name
+        for node in ast.walk(statement))
+
+
+def _is_number(node: ast.AST) -> bool:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        node = node.operand
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
+
+
+def _same(one: ast.AST, other: ast.AST) -> bool:
+    return ast.dump(one) == ast.dump(other)
+
+
+def _leaves(node: ast.expr) -> list[str]:
+    """What operators join, from left to right."""
+    if isinstance(node, ast.BinOp):
+        return [*_leaves(node.left), *_leaves(node.right)]
+    return [ast.dump(node)]
+
+
+def _operators(node: ast.expr) -> list[type[ast.operator]]:
+    if isinstance(node, ast.BinOp):
+        return [*_operators(node.left), type(node.op), *_operators(node.right)]
+    return []
+
+
+def _differing(one: ast.AST, other: ast.AST,
+               around: tuple[ast.AST, ...] = ()) -> Iterator[tuple[ast.AST, ast.AST,
+                                                                   tuple[ast.AST, ...]]]:
+    """The smallest expressions in which two trees differ, and the nodes around each."""
+    if _same(one, other):
+        return
+    mine, theirs = list(ast.iter_child_nodes(one)), list(ast.iter_child_nodes(other))
+    plain = [[value for field, value in ast.iter_fields(node)
+              if not isinstance(value, ast.AST | list)] for node in (one, other)]
+    inner = [pair for pair in zip(mine, theirs, strict=False) if not _same(*pair)]
+    if type(one) is not type(other) or len(mine) != len(theirs) or plain[0] != plain[1] or \
+            (isinstance(one, ast.BinOp | ast.Compare) and len(inner) > 1) or \
+            (isinstance(one, ast.Call) and isinstance(other, ast.Call)
+             and last_name(one.func) != last_name(other.func)) or \
+            (isinstance(one, ast.Compare) and any(isinstance(a, ast.cmpop) for a, _ in inner)) or \
+            (isinstance(one, ast.BinOp) and any(isinstance(a, ast.operator) for a, _ in inner)):
+        yield one, other, around
+        return
+    for pair in inner:
+        yield from _differing(*pair, (*around, one))

@@ -1,0 +1,1 @@
+"""Diagnosis of wrong kernels: how often a grade names a cause and the place of the mistake."""

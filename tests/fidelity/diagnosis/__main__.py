@@ -1,0 +1,91 @@
+"""Measures diagnoses: mutants and mechanically planted mistakes, graded to the first failure.
+
+    python -m tests.fidelity.diagnosis [--each 4] [--only SLUG ...] [--mutants | --planted]
+                                       [--json FILE]
+
+A diagnosis is counted as
+
+- catch-all, if it says no more than its code does of any module;
+- placed, if the first place that it names contains the planted line: the line, or its TODO;
+- without a place, if it names none.
+
+A mistake that no case notices is replaced by the module's next one. The mistakes depend on the
+solutions alone. A run takes about half an hour on one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from grader import Sandbox
+from tests.benchmarks.checkout import commit
+from tests.fidelity.diagnosis import measure
+from tests.fidelity.diagnosis.measure import Diagnosis
+
+
+def summary(diagnoses: Sequence[Diagnosis]) -> dict[str, float]:
+    """Shares, from 0 to 1, of diagnoses of files that fail."""
+    failing = [one for one in diagnoses if one.code]
+    count = max(1, len(failing))
+    return {"count": len(failing),
+            "catch_all": round(sum(one.catch_all for one in failing) / count, 4),
+            "placed": round(sum(one.placed for one in failing) / count, 4),
+            "without_place": round(sum(not one.where for one in failing) / count, 4)}
+
+
+def show(name: str, diagnoses: Sequence[Diagnosis]) -> None:
+    shares = summary(diagnoses)
+    print(f"{name:9} {shares['count']:4}: catch-all {shares['catch_all']:.1%}, first place has the "
+          f"planted line {shares['placed']:.1%}, without a place {shares['without_place']:.1%}")
+    astray = Counter(one.code for one in diagnoses if one.code and not one.placed)
+    print("          not placed, by code: " + ", ".join(
+        f"{code} {count}" for code, count in astray.most_common()))
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    options.add_argument("--each", type=int, default=4, help="planted mistakes of a module")
+    options.add_argument("--only", nargs="+", default=[], metavar="SLUG")
+    options.add_argument("--mutants", action="store_true", help="mutants alone")
+    options.add_argument("--planted", action="store_true", help="planted mistakes alone")
+    options.add_argument("--json", type=Path, help="write all diagnoses to this file")
+    chosen = options.parse_args()
+    parts: dict[str, list[Diagnosis]] = {}
+
+    def rows(box: Sandbox, folder: Path) -> Iterator[tuple[str, Diagnosis]]:
+        for module in measure.modules(chosen.only):
+            if not chosen.planted:
+                yield from (("mutants", one) for one in measure.mutants(module, box, folder))
+            if not chosen.mutants:
+                yield from (("planted", one)
+                            for one in measure.mistakes(module, chosen.each, box, folder))
+
+    with Sandbox() as box, tempfile.TemporaryDirectory() as folder:
+        for part, row in rows(box, Path(folder)):
+            parts.setdefault(part, []).append(row)
+            print(f"{part} {row.module} {row.name}: {row.code} {row.where or 'no place'}"
+                  f"{'' if row.placed else ' (astray)'}{' (catch-all)' if row.catch_all else ''}",
+                  file=sys.stderr, flush=True)
+            if chosen.json:  # a run that is interrupted keeps what it has
+                chosen.json.write_text(json.dumps({
+                    "date": datetime.date.today().isoformat(), "commit": commit(),
+                    "shares": {name: summary(rows) for name, rows in parts.items()},
+                    "diagnoses": {name: [asdict(one) for one in rows]
+                                  for name, rows in parts.items()}}, indent=1) + "\n")
+    for name, diagnoses in parts.items():
+        show(name, diagnoses)
+    every = [one for rows in parts.values() for one in rows]
+    show("all", every)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

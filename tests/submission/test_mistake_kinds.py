@@ -1,0 +1,70 @@
+"""Kinds of mistakes: what one statement has wrong, beside the right one."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from grader.diagnosis import messages
+from grader.submission.mistake_kinds import kind_of
+
+# (the wrong statement, the right one, the kind)
+KINDS = [
+    ("acc = tl.zeros((M, N), dtype=tl.float16)", "acc = tl.zeros((M, N), dtype=tl.float32)",
+     "narrow type"),
+    ("p = a + m[:, None] * stride_ak + k[None, :] * stride_am",
+     "p = a + m[:, None] * stride_am + k[None, :] * stride_ak", "strides"),
+    ("p = x + h * stride_xw + w * stride_xh", "p = x + h * stride_xh + w * stride_xw",
+     "height and width"),
+    ("mean = a + b / n", "mean = (a + b) / n", "parentheses"),
+    ("total = tl.sum(x, axis=0)", "total = tl.sum(x, axis=1)", "reduction axis"),
+    ("total = tl.sum(x, 0)", "total = tl.sum(x, 1)", "reduction axis"),
+    ("total = tl.sum(x)", "total = tl.sum(x, axis=1)", "reduction axis"),
+    ("pid = tl.program_id(1)", "pid = tl.program_id(0)", "axis"),
+    ("n = a.stride(0)", "n = a.stride(1)", "axis"),
+    ("acc = acc", "acc = acc + bias", "missing term"),
+    ("out = acc.to(tl.float16)", "out = (acc + bias).to(tl.float16)", "missing term"),
+    ("y = tl.sqrt(s + eps)", "y = tl.sqrt(s)", "root"),
+    ("y = tl.exp(s + eps)", "y = tl.exp(s)", "superfluous term"),
+    ("k = tl.exp(b - a)", "k = tl.exp(a - b)", "operands"),
+    ("k = a * b", "k = a + b", "operator"),
+    ("mask = offs <= n", "mask = offs < n", "comparison"),
+    ("x = tl.load(p)", "x = tl.load(p, mask=mask)", "no mask"),
+    ("x = tl.load(p, mask=mask)", "x = tl.load(p, mask=mask, other=0.0)", "no other"),
+    ("x = tl.load(p)", "x = tl.load(p).to(tl.float32)", "no cast"),
+    ("x = tl.load(p).to(tl.float16)", "x = tl.load(p)", "needless cast"),
+    ("m = a[:, None] & b[:, None]", "m = a[:, None] & b[None, :]", "broadcast"),
+    ("f(b, a, c)", "f(a, b, c)", "arguments"),
+    ("block = 1000", "block = 1024", "number"),
+    ("x = a", "x = b", "name"),
+    (None, "tl.store(p, x)", "no store"),
+    (None, "acc *= scale", "missing statement"),
+    ("kernel[grid](x)", None, "superfluous statement"),
+    ("x = f(a)", "x = g(h(b), c)", ""),
+]
+
+
+def _statement(code: str | None) -> ast.stmt | None:
+    return ast.parse(code).body[0] if code else None
+
+
+@pytest.mark.parametrize(("wrong", "right", "kind"), KINDS)
+def test_a_statement_differs_by_a_kind_of_mistake(wrong, right, kind):
+    assert kind_of(_statement(wrong), _statement(right)) == kind
+
+
+@pytest.mark.parametrize("kind", sorted({kind for _, _, kind in KINDS}))
+def test_the_sentence_of_a_kind_holds_no_code_of_a_solution(kind):
+    words = messages.mistake(kind)
+
+    assert words.endswith(".")
+    assert "tl." not in words
+    assert "stride_" not in words
+
+
+def test_the_other_way_round_is_another_mistake():
+    given = {kind_of(_statement(right), _statement(wrong)) for wrong, right, kind in KINDS
+             if kind in ("narrow type", "no cast", "missing term", "no mask")}
+
+    assert given.isdisjoint({"narrow type", "no cast", "missing term", "no mask"})
