@@ -162,7 +162,7 @@ def _without_solution(finding: Finding, completed: Completed, todos: Collection[
     told = told.within("step", group=guilty.group, title=guilty.title) if guilty else \
         told.within("steps together")
     return replace(told, todos=numbers,
-                   where=messages.where(line, "", suite.marker, numbers, ()),
+                   where=messages.where(line, "", suite.marker, numbers),
                    next_step=messages.next_step(finding.code, data, numbers))
 
 
@@ -224,7 +224,7 @@ def _unfinished(report: Report, groups: Sequence[Step], suite: Suite,
         function=next(iter(following.functions), ""))
     finding = replace(
         finding.within("sentence"), means=codes.MEANINGS["P01"],
-        where=messages.where(finding.line, "", suite.marker, todos, ()),
+        where=messages.where(finding.line, "", suite.marker, todos),
         next_step=messages.next_step("P01", finding.data, todos))
     failure = result_of(Case("the exercise is complete", Kind.CORRECTNESS), [finding])
     return replace(report, results=(failure, *report.results), steps=tuple(groups))
