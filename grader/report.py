@@ -174,6 +174,21 @@ class CaseResult:
 
 
 @dataclass(frozen=True)
+class Step:
+    """One group of an exercise's blanks: TODO numbers, or functions where they have none.
+
+    ``state`` is what a grade found out while blanks are left: ``right``, ``wrong``, ``begun`` (some
+    are left, and those filled in are right), ``open``, or ``unchecked``.
+    """
+
+    group: str
+    title: str
+    todos: tuple[int, ...] = ()
+    functions: tuple[str, ...] = ()
+    state: str = "unchecked"
+
+
+@dataclass(frozen=True)
 class Report:
     """All that one grade found out.
 
@@ -184,7 +199,8 @@ class Report:
     the result of each value case there; one of ``results`` sums those up, and decides.
     ``unusable_gpu`` says why a GPU that is there was of no use. ``printed`` are the first lines
     that kernels printed in the case ``printed_in``: the first one that failed; where none did and
-    the report is partial, the first one that printed.
+    the report is partial, the first one that printed. ``steps`` are those of an exercise with
+    blanks that are left: it was graded with code of the solution in their place, and never passes.
     """
 
     suite: str
@@ -209,6 +225,7 @@ class Report:
     unusable_gpu: str = ""
     printed: tuple[str, ...] = ()
     printed_in: str = ""
+    steps: tuple[Step, ...] = ()
 
     @property
     def partial(self) -> bool:
@@ -223,7 +240,7 @@ class Report:
     def verdict(self) -> Verdict:
         """FAILED if a deciding case failed, else ERROR if one broke, else PASSED if one passed.
 
-        INCONCLUSIVE where time ran out before all were judged.
+        INCONCLUSIVE where time ran out before all were judged; FAILED too while blanks are left.
         """
         verdicts = {result.verdict for result in self.deciding}
         if Verdict.FAILED in verdicts:
@@ -232,6 +249,8 @@ class Report:
             return Verdict.ERROR
         if self.out_of_time:
             return Verdict.INCONCLUSIVE
+        if self.steps:
+            return Verdict.FAILED
         for verdict in (Verdict.PASSED, Verdict.INCONCLUSIVE):
             if verdict in verdicts:
                 return verdict

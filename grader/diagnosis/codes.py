@@ -18,7 +18,7 @@ from grader.suite import Mutant
 # it, and overlapping stores explain missing ones.
 MEANINGS = {
     "P02": "Python cannot import the file, so no code was run.",
-    "P01": "The exercise still has blanks; the code runs only after all are filled in.",
+    "P01": "The exercise still has blanks.",
     "P03": "A function is a kernel only if it is decorated with `@triton.jit`.",
     "P04": "The grader calls the function by the name and parameters given in the README.",
     "L01": "A grid is a tuple of one to three integers, even in one dimension, and CUDA limits "

@@ -363,6 +363,19 @@ def _blanks_in_files(count: int, total: int, files: Sequence[str], lines: Sequen
     return f"{_left(count, total)}: `...` in {'; '.join(places)}."
 
 
+def _steps(count: int, total: int, steps: int, right: Sequence[str], begun: bool, group: str,
+           title: str, todos: Sequence[int], functions: Sequence[str]) -> str:
+    places = f"TODO {ranges(todos)}" if todos else _code(functions)
+    step = f"step {group} ({places}): {title}." if places else f"step {group}: {title}."
+    if right:
+        done = f"Step{'s' if len(right) > 1 else ''} {joined(right)} " \
+               f"{'are' if len(right) > 1 else 'is'} right. Next: {step}"
+    else:
+        done = f"The exercise has {steps} steps. {'Go on' if begun else 'Begin'} with {step}"
+    so_far = f" What is filled in of step {group} is right so far." if begun else ""
+    return f"{done}{so_far} {_left(count, total)}."
+
+
 def _left(count: int, total: int) -> str:
     if count <= total:
         return f"{count} of {total} blanks {'is' if count == 1 else 'are'} left"
@@ -604,6 +617,9 @@ _FAULTS: dict[str, _Form] = {
         + _cause(hint, module, limit),
     "blanks": _blanks,
     "blanks in files": _blanks_in_files,
+    "steps": _steps,
+    "beside the solution": "The reference solution's code in the blanks that are left does not "
+                           "work with the code that was filled in.",
     "blank reached": "`{kernel}` reached a blank: a `...` is not filled in yet.",
     "plain function": "`{name}` is launched with [grid], but it is a plain Python function.",
     "no kernels": "The file has no kernel: no function is decorated with `@triton.jit` or passed "
@@ -1030,6 +1046,10 @@ _CIRCUMSTANCES: dict[str, _Form] = {
         "launch would crash any other program too.",
     "differing": lambda words, **it: f"{words} {region(it['region'], ('differs', 'differ'))}",
     "contrast": lambda words, contrast: _first_line(words, text(contrast)),
+    "step": lambda words, group, title:
+        f"Step {group} ({title}) was run with the reference solution in the blanks that are left. "
+        f"{words}",
+    "steps together": "The blanks that are left were taken from the reference solution. {words}",
     "reason": lambda words, effect: f"{sentence(words)} {_EFFECTS[effect]}".strip(),
     "right in float32": lambda words, dtype: _first_line(
         words, f"The same values are right in float32 and wrong in {dtype}."),

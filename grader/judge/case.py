@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from grader.diagnosis.explain import result_of
+from grader.diagnosis.messages import NOT_WRITTEN
 from grader.judge import autotune_configs, host_calls, oversized, properties
 from grader.judge.context import Context, RecordedCall
 from grader.judge.contract import broken_refusal, wrong_text
@@ -83,7 +84,8 @@ def verdict(case: Case, ctx: Context) -> CaseResult:
     result = replace(result, seconds=time.monotonic() - started, advisory=case.advisory,
                      details=ctx.notes.details if ctx.notes else None,
                      clocked=oversized.is_measured(case))
-    ctx.schedule.note(result)
+    if not (ctx.in_steps and result.findings and result.findings[0].means == NOT_WRITTEN):
+        ctx.schedule.note(result)
     return result
 
 

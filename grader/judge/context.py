@@ -79,7 +79,7 @@ class Context:
                  seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
                  values_first: bool = False, prepared: Prepared | None = None,
                  cases: Sequence[Case] | None = None, first: Sequence[str] = (),
-                 uses_gpu: bool = False,
+                 uses_gpu: bool = False, in_steps: bool = False,
                  tell: Callable[[str], None] = lambda event: None) -> None:
         """Nothing is started yet.
 
@@ -91,6 +91,7 @@ class Context:
             cases: that are judged, in the order of the suite; all of it without them.
             first: names of cases that are judged before the others.
             uses_gpu: calls and cases for a GPU are gathered, until all are judged on the CPU.
+            in_steps: parts that are not written yet fail no other part.
             tell: gets a line for each thing that is waited for.
         """
         self.submitted = submitted
@@ -107,6 +108,7 @@ class Context:
         self.time_limit = TimeLimit(GRADE_S if effort == "early" else math.inf)
         self.patience = Patience(self.time_limit)
         self.uses_gpu = uses_gpu
+        self.in_steps = in_steps
         self.gpu_calls: list[RecordedCall] = []
         self.left_out: list[str] = []  # cases that lie on more memory than is worth moving
         self.forecasts: dict[str, Forecast] = {}  # of the cases to be timed, by name

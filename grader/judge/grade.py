@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
@@ -19,11 +20,13 @@ from grader.engine.compiler.targets import Target
 from grader.finding import Fault, value_of
 from grader.gpu import detect
 from grader.judge import oversized, single_case
+from grader.judge import steps as stepwise
 from grader.judge.case import verdict
 from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
 from grader.judge.solution_reruns import causes_of
+from grader.judge.steps import Steps
 from grader.processes.sandbox import GradingSandbox
 from grader.report import AFTER_FAILURE, CaseResult, Kind, Report, Skip, Verdict, versions
 from grader.sandbox import Sandbox, SandboxBroken, cancellation
@@ -39,7 +42,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
           seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
           gpu: Use = "never", first: Sequence[str] = (), prepared: Prepared | None = None,
           on_event: Callable[[Event], None] | None = None, sandbox: Sandbox | None = None,
-          cancelled: threading.Event | None = None) -> Report:
+          cancelled: threading.Event | None = None, steps: Steps | None = None) -> Report:
     """Grades one submission with one suite.
 
     Args:
@@ -71,6 +74,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         cancelled: to be set by another thread when the report is not wanted any more. The processes
             of this grade are killed then, and the sandbox serves the next one. Who may cancel waits
             for every word: all processors judge values first, and launches are compiled after that.
+        steps: of the module. While blanks are left, those that are filled in are graded; without
+            it nothing is run then.
 
     Raises:
         grader.Cancelled: ``cancelled`` was set while cases were judged.
@@ -86,10 +91,52 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         suite=suite.name, source_sha256=submitted.sha256, suite_sha256=suite.sha256,
         grader_version=version("tritonlab"), versions=versions(), engine=ENGINE, isolation="",
         seed=seed or "", results=(), public_only=public_only, only=only, repeated=seed is not None)
-    if findings := source.inspect(submitted, suite.signatures, suite.blanks):
+    findings = source.inspect(submitted, suite.signatures, suite.blanks)
+    judge = partial(_judged, report, public_only=public_only, only=only, seed=seed, target=target,
+                    effort=effort, gpu=gpu, first=first, prepared=prepared, tell=tell,
+                    sandbox=sandbox, cancelled=cancelled)
+    if findings and findings[0].code == "P01" and steps:
+        graded = stepwise.grade(submitted, suite, steps, partial(_judged_step, judge, tell))
+        if graded:
+            return replace(graded, seconds=time.monotonic() - started)
+    if findings:
         refusal = result_of(Case("the file can be graded", Kind.CORRECTNESS), findings)
         results = explained([refusal], suite, submitted, names, report.seed)
         return replace(report, results=results, seconds=time.monotonic() - started)
+    return replace(judge(submitted, suite), seconds=time.monotonic() - started)
+
+
+def _judged_step(judge: Callable[..., Report], tell: Callable[[Event], None],
+                 submitted: source.Source | None, suite: Suite, *, only: str = "",
+                 seed: str = "") -> Report:
+    """Judges a completed exercise, on no GPU; failures are told by the report alone.
+
+    Without a source the report is empty. ``only`` and ``seed`` repeat one case of an earlier one.
+    """
+    if submitted is None:
+        report: Report = judge.args[0]  # type: ignore[attr-defined]
+        return report
+
+    def tell_more(event: Event) -> None:
+        if not only and (isinstance(event, str) or event.verdict is Verdict.PASSED):
+            tell(event)
+
+    if only:
+        return judge(submitted, suite, gpu="never", tell=tell_more, in_steps=True, only=only,
+                     seed=seed, effort="first", first=(), prepared=None)
+    return judge(submitted, suite, gpu="never", tell=tell_more, in_steps=True)
+
+
+def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_only: bool, only: str,
+            seed: str | None, target: Target | None, effort: Effort, gpu: Use,
+            first: Sequence[str], prepared: Prepared | None, tell: Callable[[Event], None],
+            sandbox: Sandbox | None, cancelled: threading.Event | None,
+            in_steps: bool = False) -> Report:
+    """Judges a file that can be run; the arguments are those of ``grade``.
+
+    ``in_steps``: a function that is not written yet fails nothing else.
+    """
+    names = [case.name for case in suite.ordered()]
     uses_gpu = gpu != "never" and detect.present()
     cases = suite.ordered(public_only, only)
     with ExitStack() as resources:
@@ -98,7 +145,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         ctx = resources.enter_context(Context(
             submitted, suite, box, seed=seed, target=target, effort=effort,
             values_first=cancelled is not None, prepared=prepared, cases=cases, first=first,
-            uses_gpu=uses_gpu, tell=tell))
+            uses_gpu=uses_gpu, in_steps=in_steps, tell=tell))
         gpu_verdicts = GpuVerdicts(ctx, throughout=gpu == "throughout") if uses_gpu else None
         judged: list[CaseResult] = []
         witnesses: list[CaseResult] = []
@@ -124,8 +171,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     if gpu_verdicts is not None:
         report = gpu_verdicts.report(report, explained(
             gpu_verdicts.results, suite, submitted, names, report.seed))
-    report = _with_printed(report, ctx.printed)
-    return replace(report, seconds=time.monotonic() - started)
+    return _with_printed(report, ctx.printed)
 
 
 def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseResult]:

@@ -27,12 +27,12 @@ def blanks_left(text: str, todos: dict[int, int], tree: ast.Module,
     unnumbered: list[int] = []
     places = regions(tree, text, todos) if "..." in text else {}
     for function in _functions_and_methods(tree) if "..." in text else ():
-        for line in _ellipses(function):
+        for line in ellipses(function):
             if line in places:
                 numbered.setdefault(places[line], line)
             else:
                 unnumbered.append(line)
-    numbered.update(_missing_setup(todos, text.split("\n"), tree))
+    numbered.update(missing_setup(todos, text.split("\n"), tree))
     count = len(numbered) + len(unnumbered)
     if not count:
         return None
@@ -51,7 +51,7 @@ def blanks_left_in(trees: Mapping[str, ast.Module], total: int) -> Finding | Non
         total: blanks that the exercise starts with, 0 where it has none.
     """
     left = {name: sorted({line for function in _functions_and_methods(tree)
-                          for line in _ellipses(function)}) for name, tree in trees.items()}
+                          for line in ellipses(function)}) for name, tree in trees.items()}
     left = {name: lines for name, lines in left.items() if lines}
     if not left:
         return None
@@ -71,13 +71,13 @@ def _functions_and_methods(tree: ast.Module) -> list[ast.FunctionDef]:
             for decorator in method.decorator_list)]
 
 
-def _ellipses(function: ast.FunctionDef) -> list[int]:
+def ellipses(part: ast.AST) -> list[int]:
     """The lines of every ``...`` that stands for code, in order.
 
     ``x[..., 0]`` and ``x[...] = 0`` are indices; in ``kernel[...](x)`` the grid is a blank.
     """
     lines: list[int] = []
-    left: list[ast.AST] = [function]
+    left: list[ast.AST] = [part]
     while left:
         node = left.pop()
         children = list(ast.iter_child_nodes(node))
@@ -93,7 +93,7 @@ def _ellipses(function: ast.FunctionDef) -> list[int]:
     return sorted(lines)
 
 
-def _missing_setup(todos: dict[int, int], lines: Sequence[str],
+def missing_setup(todos: dict[int, int], lines: Sequence[str],
                    tree: ast.Module) -> dict[int, int]:
     """TODO number -> line of the comments at module level whose import or decorator is missing."""
     alone = [line for line in todos if lines[line - 1].startswith("#")]

@@ -120,6 +120,8 @@ FAULTS = [
      'entry="double"', "defines no `double`, which the suite grades"),
     ("signatures of exercise and solution", "tracks/kernel.py", "block_size = 1024",
      "block_size = 2048", "a line that the solution does not have: `block_size = 2048`"),
+    ("the exercise can be completed", "solutions/kernel.py", "block_size = 1024",
+     "block_size = 512", "`doubling` of the solution is not that of the exercise"),
     ("no blank in the solution", "solutions/kernel.py", "block_size = 1024",
      "block_size = ...", "1 blank is left"),
     ("no blank in the solution", "solutions/kernel.py", "block_size = 1024",

@@ -1,4 +1,4 @@
-"""What helps with an exercise: hint, reset, solution."""
+"""What helps with an exercise: explain, hint, reset, solution."""
 
 from __future__ import annotations
 
@@ -19,6 +19,11 @@ from tests.messages.steps import (
 S = Situation
 
 SITUATIONS: dict[str, list[Situation]] = {
+    "explain": [
+        S("a code", "tritonlab explain M02"),
+        S("all of them", "tritonlab explain"),
+        S("an unknown code", "tritonlab explain M99"),
+    ],
     "hint": [
         S("before a grade", "tritonlab hint", (started,)),
         S("the second", "tritonlab hint", (started, typed("tritonlab hint"))),

@@ -10,6 +10,7 @@ from grader.diagnosis import messages
 from grader.finding import strange_relations
 from grader.report import Kind
 from grader.submission import syntax
+from grader.submission.completion import NotCompletable, complete
 from grader.submission.dataflow import is_kernel
 from grader.submission.placeholders import blanks_left
 from grader.submission.todo_regions import numbered_comments
@@ -220,6 +221,16 @@ def _statements(text: str) -> Iterator[str]:
             yield ast.unparse(node).rstrip(":")
 
 
+def exercise_can_be_completed(material: Material) -> Iterator[str]:
+    """Checks that code of the solution can stand in each blank of the exercise."""
+    if material.starter == "blanks":
+        exercise = python_of(material.exercise)
+        try:
+            complete(exercise, exercise, python_of(material.solution))
+        except NotCompletable as error:
+            yield f"kernel.py cannot be graded step by step: {error}"
+
+
 def no_blank_in_solution(material: Material) -> Iterator[str]:
     """Checks that the solution has neither blanks nor TODO comments."""
     for name, text in material.solution.items():
@@ -288,6 +299,7 @@ READ: Mapping[str, Callable[[Material], Iterable[str]]] = {
     "numbers and groups of hints": numbers_and_hint_groups,
     "rungs of hints": rungs_of_hints,
     "signatures of exercise and solution": same_signatures,
+    "the exercise can be completed": exercise_can_be_completed,
     "no blank in the solution": no_blank_in_solution,
     "public cases": public_cases,
     "mutants can be applied": sound_mutants,

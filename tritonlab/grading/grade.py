@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import grader
 from grader.engine.compiler import targets
-from grader.report import CaseResult, Report, Verdict
+from grader.report import CaseResult, Report, Step, Verdict
 from grader.submission import source
 from tritonlab import errors
 from tritonlab.course.course import Course, Module
@@ -21,6 +21,7 @@ from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
     from grader.judge.draws import Prepared
+    from grader.judge.steps import Steps
     from grader.sandbox import Sandbox
 
 GATE = "every launch compiles"  # how the name of the compile check begins
@@ -71,12 +72,25 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                               seed=seed, target=compiled_for, gpu="found" if gpu else "never",
                               effort="whole" if everything or only else "early", first=first,
                               prepared=prepared, on_event=on_event, sandbox=box,
-                              cancelled=cancelled)
+                              cancelled=cancelled, steps=steps_of(submission.module))
     if submission.workspace and submission.in_place and not report.partial \
             and report.verdict is Verdict.PASSED:
         passed_sources.keep(submission.workspace.mark, submission.module, content,
                             report.source_sha256)
     return report
+
+
+def steps_of(module: Module) -> "Steps | None":
+    """Returns the steps of an exercise: its groups of hints, in order; None without a solution."""
+    from grader.judge.steps import Steps
+
+    try:
+        solution = module.solution.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    groups = tuple(Step(group.group, group.title, group.todos, group.functions)
+                   for group in module.hints)
+    return Steps(solution, groups) if groups and not module.files else None
 
 
 @contextlib.contextmanager

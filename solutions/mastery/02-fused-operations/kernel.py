@@ -40,12 +40,12 @@ LONG_SUMS = 2048  # inputs from which on wider tiles pay, of which only one fits
 # sum takes so much longer than an epilogue that nothing has to hide it
 MAX_COLUMNS = 65_536  # of `layer_norm_gelu`: as float32 they fill the registers of an SM
 MAX_INPUTS = 8_192  # of `layer_norm_linear`
-MULTIPROCESSORS = 132  # SMs of an H100 or H200, used without a GPU
+SM_COUNT = 132  # SMs of an H100 or H200, used without a GPU
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
 ACTIVATIONS = ("none", "relu", "gelu", "silu")
 
 # Programs that `layer_norm_linear` starts for each row of tiles: two for each SM.
-SHARES = "min(cdiv(N, BLOCK_N), max(1, 2 * MULTIPROCESSORS // cdiv(M, BLOCK_M)))"
+SHARES = "min(cdiv(N, BLOCK_N), max(1, 2 * SM_COUNT // cdiv(M, BLOCK_M)))"
 
 DESIGN = {
     "fused_add_relu_mul": {
@@ -472,7 +472,7 @@ def multiprocessors(x: torch.Tensor) -> int:
     """Returns the number of SMs of x's GPU, or of an H100 if x is not on a GPU."""
     if x.is_cuda:
         return torch.cuda.get_device_properties(x.device).multi_processor_count
-    return MULTIPROCESSORS
+    return SM_COUNT
 
 
 # ---------------------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ def fusion_gain(
         launch_us: microseconds.
 
     Raises:
-        TypeError: a count or n_bytes is no int, or another argument no number.
+        TypeError: a count or n_bytes is not an int, or another argument is not a number.
         ValueError: a count is below 1, n_bytes or launch_us below 0, copy_gbps not above 0, or
             nothing takes any time.
     """
@@ -529,7 +529,7 @@ def fusion_gain(
 
 
 def check_tensor(name: str, x: object, dims: int | None = None) -> None:
-    """Refuse what is no tensor of a supported dtype, with so many dimensions if that is given."""
+    """Refuses anything but a tensor of a supported dtype and, if given, number of dimensions."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name}: expected a torch.Tensor, got {type(x).__name__}")
     if x.dtype not in SUPPORTED:
@@ -549,7 +549,7 @@ def check_like(name: str, tensor: torch.Tensor, x: torch.Tensor) -> None:
 
 
 def check_vector(name: str, vector: object, x: torch.Tensor, size: int, of: str) -> None:
-    """Refuse what is no vector like x with one number for each of ``size``."""
+    """Refuses anything but a vector of ``size`` elements with the dtype and device of x."""
     check_tensor(name, vector, 1)
     check_like(name, vector, x)
     if vector.shape[0] != size:
@@ -558,7 +558,7 @@ def check_vector(name: str, vector: object, x: torch.Tensor, size: int, of: str)
 
 
 def check_linear(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None) -> None:
-    """Refuse what is no layer: x (M, K), w (N, K), b (N,) or None."""
+    """Refuses anything but a layer: x (M, K), w (N, K), b (N,) or None."""
     check_tensor("x", x, 2)
     check_tensor("w", w, 2)
     check_like("w", w, x)
@@ -584,7 +584,7 @@ def check_rows(
 
 
 def check_number(name: str, value: object) -> None:
-    """Refuse what is no real number."""
+    """Refuses anything but a real number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
 

@@ -36,7 +36,7 @@ from torch.autograd.function import once_differentiable
 MAX_COLUMNS = 16_384  # a program holds a whole row
 MAX_TOGETHER = 8_192  # columns; up to here, registers suffice for five numbers per column. For
 # wider rows it is faster to read dy and x twice, for dx and for the partial sums
-MULTIPROCESSORS = 132  # SMs of an H100 or H200, used without a GPU
+SM_COUNT = 132  # SMs of an H100 or H200, used without a GPU
 ROWS_OF_A_SHARE = 8  # at least: writing and reading a partial sum costs as much as one or two rows
 BLOCK = 512  # elements per program of Adam: two per tensor and thread with 8 warps
 SUPPORTED = (torch.float32, torch.float16, torch.bfloat16)
@@ -268,7 +268,7 @@ class TritonLayerNorm(torch.nn.Module):
         """Creates a weight of ones and a bias of zeros for the last dimension.
 
         Raises:
-            TypeError: ``normalized_shape`` is no int.
+            TypeError: ``normalized_shape`` is not an int.
             ValueError: ``normalized_shape`` is below 1 or above 16,384.
         """
         super().__init__()
@@ -373,7 +373,7 @@ def resident(x: torch.Tensor, block_size: int) -> int:
     each = max(1, min(16, 8192 // block_size))
     if x.is_cuda:
         return each * torch.cuda.get_device_properties(x.device).multi_processor_count
-    return each * MULTIPROCESSORS
+    return each * SM_COUNT
 
 
 def check_layer_norm(

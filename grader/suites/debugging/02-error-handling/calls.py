@@ -219,7 +219,7 @@ def _failure(module, kind):
         "assertion": lambda: AssertionError("num_warps must be a power of 2"),
         "other": lambda: RuntimeError("the size of tensor a must match the size of tensor b"),
         "mentioned": lambda: RuntimeError("no handler for the text CUDA error"),
-        "text elsewhere": lambda: ValueError("CUDA error is no mode of this function"),
+        "text elsewhere": lambda: ValueError("CUDA error is not a mode of this function"),
         "host memory": lambda: MemoryError("the host has no memory left"),
         "interrupt": lambda: KeyboardInterrupt(),
         "exit": lambda: SystemExit(3),

@@ -97,7 +97,7 @@ def two_at_once(module):
 
 
 def _held(tensor, inside):
-    """The first element that is no NaN, or byte that is no pattern, in words; "" without one."""
+    """The first element that is not NaN, or byte that differs from the pattern; "" without one."""
     if tensor.dtype.is_floating_point or tensor.dtype.is_complex:
         written = tensor[~tensor.isnan()]
         return f"an element is {written[0].item():.6g}" if written.numel() else ""

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def gains(module: Any, questions: Sequence[Sequence[float]]) -> list[Any]:
-    """What ``fusion_gain`` answers for each; what is no number as a text."""
+    """The result of ``fusion_gain`` for each; a text where it is not a number."""
     answers = [module.fusion_gain(*question) for question in questions]
     return [answer if isinstance(answer, int | float) else repr(answer) for answer in answers]
 

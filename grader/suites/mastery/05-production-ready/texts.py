@@ -127,7 +127,7 @@ def continuous_integration(files: Files) -> None:
     try:
         whole = workflow.read(_text(files, CI))
     except workflow.NotYaml as error:
-        raise AssertionError(f"{CI} is no YAML that can be read: {error}") from None
+        raise AssertionError(f"{CI} cannot be read as YAML: {error}") from None
     assert isinstance(whole, dict), f"{CI} holds no mapping"
     events = whole.get("on")
     events = [events] if isinstance(events, str) else events or ()

@@ -306,7 +306,7 @@ def keep_compiled_in(module: Any, folder: str) -> dict[str, Any]:
 
 
 def choose_mode(module: Any, workloads: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The mode of each workload; what is no text is told as one."""
+    """The mode of each workload; the repr of what is not a string."""
     answers = [module.choose_mode(module.Workload(**workload)) for workload in workloads]
     return [answer if isinstance(answer, str) else repr(answer) for answer in answers]
 
@@ -344,7 +344,7 @@ def _clock(module: Any, now: list[float]) -> Iterator[None]:
             patches.enter_context(mock.patch.object(time, name, clock))
         patches.enter_context(mock.patch.object(timeit, "default_timer", told["perf_counter"]))
         for name, value in list(vars(module).items()):
-            with contextlib.suppress(TypeError):  # what cannot be looked up is no clock
+            with contextlib.suppress(TypeError):  # not resolvable: not a clock
                 if value in real:
                     patches.enter_context(mock.patch.object(module, name, real[value]))
         yield

@@ -1,6 +1,6 @@
 """Right but different: the mean is taken from the product, not from the rows."""
 
-del MULTIPROCESSORS
+del SM_COUNT
 del multiprocessors
 
 
