@@ -152,16 +152,16 @@ def _without_solution(finding: Finding, completed: Completed, todos: Collection[
         data = data.with_figures(quoted="")
     if data != finding.data and isinstance(data, MemoryAccess) and not data.passed_line:
         data = msgspec.structs.replace(data, argument="")
-    told = replace(finding, data=data, line=line)
-    if _quotes(" ".join((told.seen, told.means)), completed):
-        told = replace(told, data=fault("beside the solution"), circumstances=(),
+    shown = replace(finding, data=data, line=line)
+    if _quotes(" ".join((shown.seen, shown.means)), completed):
+        shown = replace(shown, data=fault("beside the solution"), circumstances=(),
                        means=codes.MEANINGS[finding.code])
     numbers = tuple(number for number in finding.todos if number in todos)
     if guilty is not None and not numbers:
         numbers = tuple(sorted(todos))
-    told = told.within("step", group=guilty.group, title=guilty.title) if guilty else \
-        told.within("steps together")
-    return replace(told, todos=numbers,
+    shown = shown.within("step", group=guilty.group, title=guilty.title) if guilty else \
+        shown.within("steps together")
+    return replace(shown, todos=numbers,
                    where=messages.where(line, "", suite.marker, numbers),
                    next_step=messages.next_step(finding.code, data, numbers))
 

@@ -288,12 +288,12 @@ def _left(tree: ast.Module, text: str, written: Sequence[str],
         yield setup[number], line
     for name, function in _functions(tree):
         own = [blank for blank in blanks if blank.function == name and blank.head]
-        found = [one for one in ast.walk(function) if isinstance(one, ast.stmt)
-                 and one is not function and _is_blank(one)]
-        if len(found) != len({one.lineno for one in found}):
+        remaining = [one for one in ast.walk(function) if isinstance(one, ast.stmt)
+                     and one is not function and _is_blank(one)]
+        if len(remaining) != len({one.lineno for one in remaining}):
             raise NotCompletable("two blanks share a line")
         groups: dict[str, list[ast.stmt]] = defaultdict(list)
-        for one in sorted(found, key=lambda one: one.lineno):
+        for one in sorted(remaining, key=lambda one: one.lineno):
             groups[" ".join(written[one.lineno - 1].split())].append(one)
         for line_text, statements in groups.items():
             alike = [blank for blank in own if " ".join(blank.line.split()) == line_text] or \
