@@ -1,7 +1,7 @@
 """Finds the statements that decide a failure: with those of the solution, the case passes.
 
 Solution and submission are compared statement by statement, where their functions and names agree.
-What differs without effect, or without effect on this case, is no cause: each cause is proved by
+What differs without effect, or without effect on this case, is not a cause: each cause is proved by
 runs of the failing case. Only lines and kinds of mistakes leave this module, never code.
 """
 

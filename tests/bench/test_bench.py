@@ -456,7 +456,7 @@ def test_a_wrong_function_is_shown_with_its_finding():
     text = " ".join(shown(found).split())
 
     assert "Your kernel was not timed, as its values are wrong: 4 x 127." in text
-    assert "Not timed: softmax N01" in text
+    assert "Not timed: softmax (wrong-values)" in text
     assert "3 of 128 elements are wrong." in text
     assert found.exit_code == 1
 

@@ -90,7 +90,7 @@ if a.is_conj():
 @pytest.mark.parametrize(("change", "says"), [
     ("real = torch.view_as_real(a).clone(); real[5:, 1].zero_()",
      "35 of 80 real and imaginary parts are wrong; the first is the imaginary part of [5]: got 0, "
-     "expected {}. Only imaginary parts are wrong. Of these, all elements but the first 5 are "
+     "expected {}. Only imaginary parts are wrong. Of these, all elements except the first 5 are "
      "wrong. Each of these elements is 0."),
     ("real = torch.view_as_real(a).clone(); real.zero_()",
      "80 of 80 real and imaginary parts are wrong; the first is the real part of [0]: got 0, "

@@ -108,7 +108,7 @@ def test_gradients_of_right_kernels_pass_with_both_passes_counted(graded):
     ("        dy = dy.contiguous()\n        dx = torch.empty(x.shape, dtype=x.dtype, "
      "device=x.device)\n",
      "        dy = dy.contiguous()\n        dx = torch.empty(x.shape)\n", "S01",
-     "`torch.empty` is given no device"),
+     "`torch.empty` has no device argument"),
     ("    return Square.apply(x)", "    return Square.apply(x.detach())", "R01",
      "does not require"),
 ])

@@ -214,7 +214,7 @@ def test_a_right_file_passes_every_function_and_call(graded):
     (("(number + pair[0]", "(number - pair[0]"), "an answer", "Q01", "The first number is -1"),
     (("return Answer(", "return torch.ones(3) or Answer("), "an answer", "R01", "RuntimeError"),
     (('["a"] * pair[1])', "torch.ones(3))"), "an answer", "S01", "a Tensor"),
-    (("    return Answer(", "    return 7 or Answer("), "an answer", "Q01", "answered 7, "),
+    (("    return Answer(", "    return 7 or Answer("), "an answer", "Q01", "returned 7, "),
     (("raise ValueError", "raise TypeError"), "a refusal", "E02", "expected ValueError"),
     (("got {number}", "got less"), "a refusal", "E03", "-1"),
     (("(x.numel(),)](x)", "(x.numel() + 1,)](x)"), "what is printed", "M01", "past the end"),
@@ -469,9 +469,9 @@ def test_a_suite_knows_which_functions_its_laws_call():
 
 @pytest.mark.parametrize(("got", "expected", "says"), [
     ([1.0, float("nan"), float("inf")], [1.0, float("nan"), float("inf")], ""),
-    ([1.0, float("nan")], [1.0, 2.0], "element 1 is nan where 2 belongs"),
-    ([1.0, 3.0], [1.0, float("nan")], "element 1 is 3 where nan belongs"),
-    ([float("inf"), 3.0], [float("-inf"), 3.0], "element 0 is inf where -inf belongs"),
+    ([1.0, float("nan")], [1.0, 2.0], "element 1 is nan, expected 2"),
+    ([1.0, 3.0], [1.0, float("nan")], "element 1 is 3, expected nan"),
+    ([float("inf"), 3.0], [float("-inf"), 3.0], "element 0 is inf, expected -inf"),
 ])
 def test_what_is_furthest_off_is_not_what_is_where_it_belongs(got, expected, says):
     suite = sibling(str(ROOT / "grader/suites/mastery/01-custom-kernels/suite.py"), "suite")

@@ -158,7 +158,7 @@ def test_a_module_that_is_begun_can_be_opened_at_once(install, run, home, words)
     [path] = opened(program)
     assert path.endswith("kernel.py")
     assert shown.out.startswith("VISUAL and EDITOR name no editor that is installed, so code is "
-                                "taken.")
+                                "used.")
     assert f"{Path(path).relative_to(home)} was opened in code." in " ".join(shown.out.split())
     assert shown.out.endswith("then type: tritonlab grade\n")
 

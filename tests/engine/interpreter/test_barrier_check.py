@@ -60,7 +60,7 @@ def test_the_line_of_the_store_is_told_too(case: Wrong) -> None:
     stores = [*marked(case.kernel, "stored"), *marked(keep, "stored")]
     changes = marked(case.kernel, "changed")
 
-    told = re.search(r"that it (stored|changed) in line (\d+) itself", found(case, None)[0].seen)
+    told = re.search(r"that it (stored|changed) on line (\d+) itself", found(case, None)[0].seen)
 
     assert told
     assert int(told[2]) in (changes if told[1] == "changed" else stores)
