@@ -572,9 +572,9 @@ def test_a_partial_pass_is_no_evidence_and_leads_to_the_whole(run, judge, words)
 @pytest.mark.parametrize(("error", "message"), [
     (UnknownCase("4 rwos", ["4 rows of 128 columns", "one row"]),
      "No case of track1/softmax is called '4 rwos'. The nearest: \"4 rows of 128 columns\"; "
-     "\"one row\". `tritonlab grade track1/softmax` lists all of them."),
+     "\"one row\". `tritonlab grade track1/softmax --verbose` lists all of them."),
     (UnknownCase("zzz", []), "No case of track1/softmax is called 'zzz'. "
-                             "`tritonlab grade track1/softmax` lists all of them."),
+                             "`tritonlab grade track1/softmax --verbose` lists all of them."),
     (UnknownCase("row", ["one row", "two rows"], 2),
      "2 cases of track1/softmax match 'row': \"one row\"; \"two rows\". "
      "Type more of the name."),

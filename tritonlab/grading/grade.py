@@ -132,7 +132,7 @@ def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
                               f"{more}{names}.", "Type more of the name.")
     nearest = f" The nearest: {names}." if names else ""
     return TritonlabError(f"No case of {module.id} is called '{error.wanted}'.{nearest}",
-                          f"`tritonlab grade {module.id}` lists all of them.")
+                          f"`tritonlab grade {module.id} --verbose` lists all of them.")
 
 
 def start_sandbox() -> "Sandbox":
