@@ -312,7 +312,6 @@ def _filled(tree: ast.Module, text: str, exercise: str,
     """Blanks that were filled in, and the lines of the statement that stands there now."""
     numbers = places(tree, text, numbered_comments(text), exercise).lines
     functions = dict(_functions(tree))
-    written = text.split("\n")
     statements = {name: list(_nested(function.body, 1)) for name, function in functions.items()}
     groups: dict[tuple[str, int | None, frozenset[str], int], list[Blank]] = defaultdict(list)
     for blank in blanks:
@@ -330,7 +329,7 @@ def _filled(tree: ast.Module, text: str, exercise: str,
             lines = [[line for one in decorators for line in syntax.lines_of(one)]]
         else:
             is_head = alike[0].head.endswith(":")
-            lines = [_lines_of(one, written, is_head) for one, deep in statements.get(name, ())
+            lines = [_lines_of(one, is_head) for one, deep in statements.get(name, ())
                      if deep == depth and number in _numbers_of(one, numbers, is_head)
                      and _stored(one) == names]
             if len(alike) == 1:
@@ -354,11 +353,10 @@ def _numbers_of(statement: ast.stmt, numbers: Mapping[int, int], is_head: bool) 
     return {numbers[line] for line in syntax.lines_of(statement) if line in numbers}
 
 
-def _lines_of(statement: ast.stmt, written: Sequence[str], is_head: bool) -> list[int]:
+def _lines_of(statement: ast.stmt, is_head: bool) -> list[int]:
     """The lines of a statement, or of its head alone."""
     inner = _inner(statement)
-    if written[statement.lineno - 1][:statement.col_offset].strip() or (
-            is_head and inner and inner[0][0].lineno == statement.lineno):
+    if is_head and inner and inner[0][0].lineno == statement.lineno:
         raise NotCompletable(f"line {statement.lineno} has several statements")
     return [statement.lineno] if is_head else list(syntax.lines_of(statement))
 

@@ -37,7 +37,9 @@ def group_of(module: Module, mutant: Mutant) -> HintGroup | None:
     exercise, solution = texts(module)
     right = blanks_of(exercise, solution)
     wrong = blanks_of(exercise, mutant.apply(solution))
-    changed = {a.number for a, b in zip(right, wrong, strict=True) if a.code != b.code}
+    changed = {a.number for a, b in zip(right, wrong, strict=True)
+               if a.code != b.code
+               and a.code.count("import ") == b.code.count("import ")}  # none became an assignment
     groups = [group for group in module.hints if changed.intersection(group.todos)]
     return groups[0] if len(groups) == 1 else None
 
