@@ -67,7 +67,7 @@ def test_from_start_to_certificate(type_, tmp_path):
 
     assert (started.returncode, kernel.is_file()) == (0, True)
     assert untouched.returncode == 1
-    assert "blanks are left: TODO 1 to" in untouched.stdout
+    assert "Begin with step A (TODO 1, 2)" in untouched.stdout
     assert mistaken.returncode == 1
     assert "(store-out-of-bounds)" in mistaken.stdout
     assert right.returncode == 0
@@ -80,9 +80,10 @@ def test_from_start_to_certificate(type_, tmp_path):
     assert (entry["state"], entry["grades"], entry["seed"]) == ("passed", 3, report["seed"])
 
 
-def few(path: Path, exercise: Path | None = None) -> grader.Suite:
+def few(path: Path, exercise: Path | None = None,
+        solution: Path | None = None) -> grader.Suite:
     """A suite without the values by which no mistake is known: a fraction of its time."""
-    suite = load_suite(path, exercise)
+    suite = load_suite(path, exercise, solution)
     named = {name for mutant in suite.mutants for name in (*mutant.wrong, *mutant.right)}
 
     def kept(cases: Sequence[Case], before: str = "") -> list[Case]:

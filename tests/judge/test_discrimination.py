@@ -59,17 +59,21 @@ GOOD = [correctness(f"{width} columns in {dtype}", rand(8, width, dtype=dtype))
 
 
 def possible(suite: Suite) -> set[str]:
-    """The wrong answers to expect: an input is none of them where no result has an input's shape.
+    """The wrong answers to expect: the first input is one if a result has the shape of an input.
 
-    Sums are of another shape than what is summed, except in cases where the two are equal.
+    Sums are of another shape than what is summed, except in cases where the two are equal, and the
+    result of a copy is the first input.
     """
     generator = torch.Generator().manual_seed(1)
     for part in suite.parts:
         for case in part.cases if part.entry else ():
             inputs = discrimination._drawn(case, generator)
-            shapes = {value.shape for value in inputs or () if isinstance(value, torch.Tensor)}
-            if shapes and any(right.numel() and right.shape in shapes
-                              for right in discrimination._results(part.reference(*inputs))):
+            tensors = [value for value in inputs or () if isinstance(value, torch.Tensor)]
+            shapes = {value.shape for value in tensors}
+            if tensors and any(right.numel() and right.shape in shapes
+                               and not (right.shape == tensors[0].shape
+                                        and torch.equal(right, tensors[0].to(right.dtype)))
+                               for right in discrimination._results(part.reference(*inputs))):
                 return set(WRONG)
     return set(WRONG) - {"the first input"}
 

@@ -144,7 +144,7 @@ def _raised(construct: Construct, error: Exception) -> tuple[str, str]:
         return (BEHAVES, "") if right else (FAILED, said)
     if not construct.rejected:
         return FAILED, said
-    unknown = type(error) is RuntimeError and "does not know" in str(error)
+    unknown = type(error) is RuntimeError and "does not support" in str(error)
     if unknown or (finding is not None and finding.code not in construct.refusals):
         return FAILED, said
     return REFUSED, said
