@@ -80,7 +80,9 @@ def show_header(screen: Screen, module: Module, report: Report) -> None:
     style = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.ERROR: "fail"}
     checks = "public checks" if report.public_only else "checks"
     skipped, noisy = report.count(Verdict.SKIPPED), report.count(Verdict.INCONCLUSIVE)
-    ungraded = report.verdict is Verdict.FAILED and not report.only and len(report.deciding) == 1
+    first = report.first_failure
+    ungraded = first is not None and first.findings[:1] and len(report.deciding) == 1 and \
+        first.findings[0].code.startswith("P")
     counts = "nothing was run" if ungraded else q.listed(
         f"{report.count(Verdict.PASSED)} of {len(report.deciding)} {checks} passed",
         skipped and f"{skipped} skipped", noisy and f"{noisy} too noisy to tell")
