@@ -474,6 +474,16 @@ ALONE = (replace(toy.FAILING[1], replay=REPLAY, details=Details(
     (("[0, 0]", "0.25", "0.5"), ("[0, 12]", "-1", "0.125")))),)
 
 
+@pytest.mark.parametrize(("results", "says"), [
+    (toy.BLANKS, "nothing was run"), (toy.FAILING[1:2], "0 of 1 checks passed"),
+], ids=["a file that cannot be run", "one check"])
+def test_only_of_a_file_that_cannot_be_run_nothing_was_run(run, judge, results, says):
+    judge(results)
+    run("start", "softmax")
+
+    assert f"track1/softmax  {says}" in run("grade").out
+
+
 def test_a_failure_shows_the_one_command_that_repeats_it(run, judge):
     judge((toy.FAILING[0], replace(toy.FAILING[1], replay=REPLAY),
            replace(toy.FAILING[2], replay="--case other --seed 00ff")))
