@@ -183,7 +183,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     means = likely.meaning if likely else (
         finding.means or (messages.mistake(kind) if kind else "") or closer
         or _of_mask(finding, text) or _by_line(finding, causes)
-        or messages.of_pattern(finding.data)
+        or (messages.of_pattern(finding.data) if finding.code == "N01" else "")
         # The sentence of the compiler, or of Python, is more specific.
         or ("" if finding.code == "L05" else usual[finding.code]))
     seen_at = finding.line

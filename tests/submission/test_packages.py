@@ -477,7 +477,7 @@ def test_the_solution_has_all_that_is_asked_of_its_texts(check):
     ("docstrings", API_PY, "        >>> ", "        ", ">>>"),
     ("docstrings", API_PY, "KernelResourceError: the", "MemoryError: the", "KernelResourceError"),
     ("docstrings", KERNEL_PY, "    Computes:\n", "    Makes:\n", "Computes"),
-    ("docstrings", KERNEL_PY, "        eps: is added", "        eps is added", ""),
+    ("docstrings", KERNEL_PY, "        eps: added", "        eps added", ""),
     ("type_hints", API_PY, "def _warps(block_size: int) -> int:", "def _warps(block_size) -> int:",
      "block_size"),
     ("type_hints", API_PY, "def __post_init__(self) -> None:", "def __post_init__(self):",
@@ -501,7 +501,7 @@ def test_the_solution_has_all_that_is_asked_of_its_texts(check):
     ("continuous_integration", CI, "runs-on: [self-hosted, gpu]", "runs-on: ubuntu-latest",
      "self-hosted"),
     ("continuous_integration", CI, "    steps:\n      - uses: actions/checkout@v4\n      - uses",
-     "    steps: [\n      - uses", "no YAML"),
+     "    steps: [\n      - uses", "as YAML"),
     ("version", INIT_PY, "\"1.0.0\"", "\"1.0\"", "semantic"),
     ("version", INIT_PY, "\"1.0.0\"", "\"0.0.0\"", "no release"),
     ("version", INIT_PY, "__version__ = \"1.0.0\"", "__version__ = str(1)", "__version__"),
@@ -560,7 +560,7 @@ UNREADABLE = {"tests": [], "problems": ["ImportError: no"]}
     (ran(**{**KINDS, "regression": "failed"}), ""),
     (ran(**{**KINDS, "regression": "skipped"}), "`regression` was skipped"),
     (ran(**{**KINDS, "gpu": "passed"}), "was not skipped"),
-    (ran(**KINDS, parametrize="passed"), "`test_parametrize` carries none"),
+    (ran(**KINDS, parametrize="passed"), "`test_parametrize` has none"),
     (UNREADABLE, "cannot read your tests: ImportError: no"),
 ], ids=["all kinds", "one fails", "one is skipped", "gpu runs", "without a marker", "unreadable"])
 def test_kinds_of_tests_are_told_apart(result, says):
@@ -596,14 +596,14 @@ def test_a_critical_mutant_that_lives_settles_what_tests_are_worth(results, sett
                for tree, result in zip(case.call.trees, results, strict=False)}
 
     assert case.call.settled(answers) is settled
-    assert not settled or "critical mutant of the class *divisor* lives" in told(case.name, answers)
+    assert not settled or "critical mutant of the class *divisor* survives" in told(case.name, answers)
 
 
 @pytest.mark.parametrize(("result", "says"), [
     (ran(unit="failed"), "your test `test_unit` rejects a right package other than yours (this "
                          "way); line 7, `assert yes`: no"),
     (ran(unit="failed", edge="failed"), "(this way), as does 1 more; line 7"),
-    (ran(unit="error"), "`test_unit` was not begun; it cannot be set up: line 7, `assert yes`: no"),
+    (ran(unit="error"), "`test_unit` could not start; it cannot be set up: line 7, `assert yes`: no"),
 ], ids=["one", "two", "not begun"])
 def test_why_a_right_package_was_not_accepted_is_said(result, says):
     assert says in told("your tests pass on other right packages", {"this way": Answer(result)})
