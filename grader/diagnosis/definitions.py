@@ -4,6 +4,7 @@ import ast
 import re
 from functools import lru_cache
 
+from grader.diagnosis import messages
 from grader.submission import dataflow, syntax
 
 _MOST = 2
@@ -40,9 +41,9 @@ def place(about: str, code: str, calls: str, texts: tuple[tuple[str, str], ...])
         kernels = [kernel.key for kernel in dataflow.kernel_definitions(syntax.tree_of(whole))
                    if kernel.key in reached & defined.keys()]
         named += kernels if len(kernels) == 1 and len(named) < _MOST else []
-    places = [f"`{name}` (line {node.lineno}{f' of {file}' * (len(texts) > 1)})"
-              for name, (file, node) in ((name, defined[name]) for name in named)]
-    return f"In {' or '.join(places)}"
+    return messages.in_definitions(
+        [(name, defined[name][1].lineno, defined[name][0] if len(texts) > 1 else "")
+         for name in named])
 
 
 def _outermost(names: frozenset[str], text: str) -> frozenset[str]:

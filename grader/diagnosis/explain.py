@@ -24,7 +24,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
               names: Sequence[str] = (), seed: str = "",
               separated: Fault | None = None,
               witnesses: Sequence[CaseResult] = (),
-             causes: Sequence[Cause] = ()) -> tuple[CaseResult, ...]:
+              causes: Sequence[Cause] = ()) -> tuple[CaseResult, ...]:
     """The results with their findings put in words, told apart by which cases failed together.
 
     Args:
@@ -57,12 +57,11 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             answered=case is not None and case.call is not None, solution=suite.solution)
         findings = []
         for number, finding in enumerate(codes.in_order(result.findings)):
-            worded = in_words(_of_imports(finding, places),
-                              causes=causes if result is first and not number else ())
+            own = causes if result is first and not number else ()
+            worded = in_words(_of_imports(finding, places), causes=own)
             near = places.near.get(worded.line or 0)
             if near and not worded.todos:
-                worded = in_words(replace(finding, todos=(near,)),
-                                  causes=causes if result is first and not number else ())
+                worded = in_words(replace(finding, todos=(near,)), causes=own)
             if case and places.lines:
                 worded = replace(worded, function=case.about)
             elif case:

@@ -1177,6 +1177,13 @@ def where(line: int | None, file: str, marker: str, todos: Sequence[int], *,
     return words[:1].upper() + words[1:] + shown
 
 
+def in_definitions(definitions: Sequence[tuple[str, int, str]]) -> str:
+    """Where to look: definitions by name, line, and file where there are several."""
+    places = [f"`{name}` (line {line}{f' of {file}' if file else ''})"
+              for name, line, file in definitions]
+    return f"In {' or '.join(places)}"
+
+
 _NEXT_STEPS = {
     "P02": "Fix it, then run `tritonlab grade` again.",
     "T02": "Let each access cover at least 32 contiguous bytes, such as 8 columns of float32 in "

@@ -69,7 +69,7 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
         passes: runs the case with another text.
         numbers: line of the submission -> number of its place.
     """
-    mine, theirs = syntax.tree_of(text), _tree(solution)
+    mine, theirs = syntax.tree_of(text), syntax.tree_of(solution)
     elsewhere = lines_elsewhere(text, frozenset(roots))
     differing = [one for one in edits(mine, theirs) if one.line not in elsewhere]
     if not 0 < len(differing) <= MOST_EDITS:
@@ -88,13 +88,6 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
 def _lines(node: ast.stmt | None) -> range:
     """The lines of a statement with its decorators."""
     return range(syntax.first_line(node), syntax.last_line(node) + 1) if node else range(0)
-
-
-def _tree(text: str) -> ast.Module:
-    try:
-        return syntax.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ast.Module([], [])
 
 
 @dataclass

@@ -36,7 +36,7 @@ from grader.recording.arena import WITH_HOLES
 from grader.recording.model import Recording
 from grader.report import Finding, Kind
 from grader.sandbox import Sandbox
-from grader.submission.source import KERNEL, Source
+from grader.submission.source import Source
 from grader.suite import Case, Suite
 from grader.suite.cases import Call
 from grader.suite.inputs import DEFAULT_BLOCK
@@ -152,13 +152,8 @@ class Context:
 
         It names no causes, and gives no case more time than ``limit_s``.
         """
-        submitted, file = self.submitted, self.suite.kernel_file
-        other = Context(
-            replace(submitted, text=text, tree=None, todos={},
-                    data=text.encode() if file == KERNEL else submitted.data,
-                    files=submitted.files if file == KERNEL else
-                    {**submitted.files, file: text.encode()}),
-            self.suite, self.sandbox, seed=self.draws.seed, target=self.gate.target, effort="first")
+        other = Context(self.submitted.with_text(text), self.suite, self.sandbox,
+                        seed=self.draws.seed, target=self.gate.target, effort="first")
         other.draws.blocks = dict(self.draws.blocks)
         other.time_limit.limit_s = limit_s
         other.diagnoses = False

@@ -26,9 +26,8 @@ from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
 from grader.judge.solution_reruns import causes_of
-from grader.judge.steps import Steps
 from grader.processes.sandbox import GradingSandbox
-from grader.report import AFTER_FAILURE, CaseResult, Kind, Report, Skip, Verdict, versions
+from grader.report import AFTER_FAILURE, CaseResult, Kind, Report, Skip, Step, Verdict, versions
 from grader.sandbox import Sandbox, SandboxBroken, cancellation
 from grader.submission import source
 from grader.suite import Case, Suite, case_selection
@@ -42,7 +41,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
           seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
           gpu: Use = "never", first: Sequence[str] = (), prepared: Prepared | None = None,
           on_event: Callable[[Event], None] | None = None, sandbox: Sandbox | None = None,
-          cancelled: threading.Event | None = None, steps: Steps | None = None) -> Report:
+          cancelled: threading.Event | None = None, steps: Sequence[Step] = ()) -> Report:
     """Grades one submission with one suite.
 
     Args:
@@ -74,8 +73,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         cancelled: to be set by another thread when the report is not wanted any more. The processes
             of this grade are killed then, and the sandbox serves the next one. Who may cancel waits
             for every word: all processors judge values first, and launches are compiled after that.
-        steps: of the module. While blanks are left, those that are filled in are graded; without
-            it nothing is run then.
+        steps: groups of the exercise's blanks. While blanks are left, those that are filled in are
+            graded; without steps, or without a solution of the suite, nothing is run then.
 
     Raises:
         grader.Cancelled: ``cancelled`` was set while cases were judged.
@@ -95,8 +94,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     judge = partial(_judged, report, public_only=public_only, only=only, seed=seed, target=target,
                     effort=effort, gpu=gpu, first=first, prepared=prepared, tell=tell,
                     sandbox=sandbox, cancelled=cancelled)
-    if findings and findings[0].code == "P01" and steps:
-        graded = stepwise.grade(submitted, suite, steps, partial(_judged_step, judge, tell))
+    if findings and findings[0].code == "P01" and steps and suite.solution:
+        graded = stepwise.grade(report, submitted, suite, steps, partial(_judged_step, judge, tell))
         if graded:
             return replace(graded, seconds=time.monotonic() - started)
     if findings:
@@ -107,16 +106,12 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
 
 
 def _judged_step(judge: Callable[..., Report], tell: Callable[[Event], None],
-                 submitted: source.Source | None, suite: Suite, *, only: str = "",
+                 submitted: source.Source, suite: Suite, *, only: str = "",
                  seed: str = "") -> Report:
-    """Judges a completed exercise, on no GPU; failures are told by the report alone.
+    """Judges a completed exercise, on no GPU; only the report shows failures.
 
-    Without a source the report is empty. ``only`` and ``seed`` repeat one case of an earlier one.
+    ``only`` and ``seed`` repeat one case of an earlier one.
     """
-    if submitted is None:
-        report: Report = judge.args[0]  # type: ignore[attr-defined]
-        return report
-
     def tell_more(event: Event) -> None:
         if not only and (isinstance(event, str) or event.verdict is Verdict.PASSED):
             tell(event)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
@@ -17,7 +17,6 @@ from grader.diagnosis import codes, messages
 from grader.diagnosis.explain import result_of
 from grader.finding import Fault, MemoryAccess, fault
 from grader.report import CaseResult, Finding, Kind, Report, Step, Verdict
-from grader.submission import syntax
 from grader.submission.completion import (
     Blank,
     Completed,
@@ -26,36 +25,28 @@ from grader.submission.completion import (
     complete,
 )
 from grader.submission.source import Source
-from grader.submission.todo_regions import numbered_comments
 from grader.suite import Case, Suite
+from grader.worker.suite_drivers import UNWRITTEN
 
-NOT_FILLED = "is not written yet"  # of a worksheet's entry
 _QUOTED = 12  # characters of the solution's code, without spaces, that count as a quotation
-
-
-@dataclass(frozen=True)
-class Steps:
-    """The groups of an exercise's blanks in their order, and the text of its solution."""
-
-    solution: str
-    groups: tuple[Step, ...]
-
 
 Judge = Callable[..., Report]  # of a source and a suite; ``only`` and ``seed`` ask for one case
 
 
-def grade(submitted: Source, suite: Suite, steps: Steps, judge: Judge) -> Report | None:
+def grade(empty: Report, submitted: Source, suite: Suite, steps: Sequence[Step],
+          judge: Judge) -> Report | None:
     """Grades what is filled in of an exercise; None where the file cannot be completed.
 
     Args:
+        empty: the report of a submission that was not run.
         submitted: with blanks that are left.
-        suite: with its exercise.
-        steps: of the module.
+        suite: with its exercise and its solution.
+        steps: the groups of the exercise's blanks, in their order.
         judge: grades a source with a suite.
     """
     try:
-        blanks = blanks_of(suite.exercise, steps.solution)
-        completed = complete(submitted.text, suite.exercise, steps.solution)
+        blanks = blanks_of(suite.exercise, suite.solution)
+        completed = complete(submitted.text, suite.exercise, suite.solution)
         source = _source(submitted, completed)
     except NotCompletable:
         return None
@@ -63,9 +54,7 @@ def grade(submitted: Source, suite: Suite, steps: Steps, judge: Judge) -> Report
     untouched = len(completed.left) == len(blanks) and (
         by_number or submitted.text.strip() == suite.exercise.strip())
     if untouched:
-        report = judge(None, suite)
-        return _unfinished(report, [replace(step, state="open") for step in steps.groups], suite,
-                           completed)
+        return _unfinished(empty, [replace(step, state="open") for step in steps], suite, completed)
     if by_number:
         return _by_number(submitted, source, suite, steps, completed, blanks, judge)
     return _by_function(source, suite, steps, completed, judge)
@@ -76,22 +65,20 @@ def _source(submitted: Source, completed: Completed) -> Source:
         submitted.data.decode("utf-8")
     except UnicodeDecodeError:
         raise NotCompletable("only UTF-8 is completed") from None
-    return replace(submitted, text=completed.text, data=completed.text.encode(),
-                   tree=syntax.parse(completed.text),
-                   todos=numbered_comments(completed.text))
+    return submitted.with_text(completed.text)
 
 
 # -- steps of TODO numbers -------------------------------------------------------------------------
 
 
-def _by_number(submitted: Source, source: Source, suite: Suite, steps: Steps, completed: Completed,
-               blanks: Sequence[Blank], judge: Judge) -> Report:
+def _by_number(submitted: Source, source: Source, suite: Suite, steps: Sequence[Step],
+               completed: Completed, blanks: Sequence[Blank], judge: Judge) -> Report:
     left = {blank.number for blank in completed.left}
-    of_all, of_left = ([sum(blank.number in step.todos for blank in some) for step in steps.groups]
+    of_all, of_left = ([sum(blank.number in step.todos for blank in some) for step in steps]
                        for some in (blanks, completed.left))
     states = ["right" if not two else "begun" if two < one else "open"
               for one, two in zip(of_all, of_left, strict=True)]
-    groups = [replace(step, state=state) for step, state in zip(steps.groups, states, strict=True)]
+    groups = [replace(step, state=state) for step, state in zip(steps, states, strict=True)]
     filled = [step for step in groups if step.state != "open"]
     own = {number for step in filled for number in step.todos} - left
     suite = replace(suite, mutants=tuple(mutant for mutant in suite.mutants
@@ -107,7 +94,7 @@ def _by_number(submitted: Source, source: Source, suite: Suite, steps: Steps, co
             late = tuple(one for one in report.deciding if one.skipped)
             return replace(report, results=broken or late, steps=tuple(groups), on_gpu=())
         return _unfinished(replace(report, results=()), groups, suite, completed)
-    guilty = _guilty(failure, submitted, suite, steps, filled, report.seed, judge)
+    guilty = _guilty(failure, submitted, suite, filled, report.seed, judge)
     groups = [step if step.state == "open" else
               replace(step, state="wrong" if guilty and step.group == guilty.group else "unchecked")
               for step in groups]
@@ -119,8 +106,8 @@ def _by_number(submitted: Source, source: Source, suite: Suite, steps: Steps, co
                    steps=tuple(groups))
 
 
-def _guilty(failure: CaseResult, submitted: Source, suite: Suite, steps: Steps,
-            filled: Sequence[Step], seed: str, judge: Judge) -> Step | None:
+def _guilty(failure: CaseResult, submitted: Source, suite: Suite, filled: Sequence[Step],
+            seed: str, judge: Judge) -> Step | None:
     """The first step that fails the same case while all others are the solution's, if one does."""
     if len(filled) == 1:
         return filled[0]
@@ -130,7 +117,7 @@ def _guilty(failure: CaseResult, submitted: Source, suite: Suite, steps: Steps,
     name = failure.name if failure.name in names else next(compiled, None)
     for step in filled if name in names else ():
         try:
-            alone = complete(submitted.text, suite.exercise, steps.solution, step.todos)
+            alone = complete(submitted.text, suite.exercise, suite.solution, step.todos)
             report = judge(_source(submitted, alone), suite, only=name, seed=seed)
         except NotCompletable:
             continue
@@ -177,7 +164,7 @@ def _quotes(words: str, completed: Completed) -> bool:
 # -- steps of functions ----------------------------------------------------------------------------
 
 
-def _by_function(source: Source, suite: Suite, steps: Steps, completed: Completed,
+def _by_function(source: Source, suite: Suite, steps: Sequence[Step], completed: Completed,
                  judge: Judge) -> Report:
     """A blank is the body of a function here: those that are left raise NotImplementedError."""
     report = judge(source, suite)
@@ -185,7 +172,7 @@ def _by_function(source: Source, suite: Suite, steps: Steps, completed: Complete
     names = {one.name: case.about for case in suite.all_cases for one in report.results
              if one.name == case.name}
     groups = []
-    for step in steps.groups:
+    for step in steps:
         own = [one for one in report.deciding if names.get(one.name) in step.functions]
         failed = any(one.fails and one not in waiting for one in own)
         some_left = any(one in waiting for one in own)
@@ -201,7 +188,7 @@ def _by_function(source: Source, suite: Suite, steps: Steps, completed: Complete
 
 def _is_unwritten(result: CaseResult) -> bool:
     return bool(result.findings) and (result.findings[0].means == messages.NOT_WRITTEN
-                                      or NOT_FILLED in result.findings[0].seen)
+                                      or UNWRITTEN in result.findings[0].seen)
 
 
 # -- nothing is wrong ------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from grader.suite import Mutant
 from grader.suite.mutants import read_mutants
 from tests.support.steps import BLANKS, MODULES, filled, mistakes, texts
 from tritonlab.course.course import Module
-from tritonlab.grading.grade import steps_of
+from tritonlab.grading.grade import steps_of, suite_of
 
 BY_SLUG = {module.slug: module for module in MODULES}
 
@@ -26,7 +26,7 @@ BY_SLUG = {module.slug: module for module in MODULES}
 def graded(tmp_path, sandbox):
     def grade(module: Module, text: str, **options) -> Report:
         (tmp_path / "kernel.py").write_text(text)
-        suite = grader.load_suite(module.suite, module.folder)
+        suite = suite_of(module)
         return grader.grade(tmp_path / "kernel.py", suite, sandbox=sandbox,
                             **{"effort": "values", "steps": steps_of(module)} | options)
 
@@ -144,7 +144,7 @@ def test_a_report_with_steps_never_passes():
     passed = CaseResult("a case", Kind.CORRECTNESS, Verdict.PASSED)
     report = Report("", "", "", "", {}, "", "", "", (passed,))
 
-    unfinished = replace(report, steps=BLANKS and steps_of(BLANKS[0]).groups)
+    unfinished = replace(report, steps=BLANKS and steps_of(BLANKS[0]))
 
     assert report.verdict is Verdict.PASSED
     assert (unfinished.verdict, unfinished.evidence) == (Verdict.FAILED, "")
@@ -155,9 +155,9 @@ def test_code_of_the_solution_in_a_message_is_replaced():
     text = filled(module, "A")
     completed = complete(text, *texts(module))
     line, code = next((n, code) for n, code in completed.lines.items() if "tl.load" in code)
-    suite = grader.load_suite(module.suite, module.folder)
+    suite = suite_of(module)
     quoting, naming, own = (
-        stepwise._without_solution(finding, completed, (1, 2), steps_of(module).groups[0], suite)
+        stepwise._without_solution(finding, completed, (1, 2), steps_of(module)[0], suite)
         for finding in (
             Finding("N01", f"see {code} there", line=line),
             Finding("N01", "the sum is 3", line=line),

@@ -596,14 +596,16 @@ def test_a_critical_mutant_that_lives_settles_what_tests_are_worth(results, sett
                for tree, result in zip(case.call.trees, results, strict=False)}
 
     assert case.call.settled(answers) is settled
-    assert not settled or "critical mutant of the class *divisor* survives" in told(case.name, answers)  # noqa: E501
+    survives = "critical mutant of the class *divisor* survives"
+    assert not settled or survives in told(case.name, answers)
 
 
 @pytest.mark.parametrize(("result", "says"), [
     (ran(unit="failed"), "your test `test_unit` rejects a right package other than yours (this "
                          "way); line 7, `assert yes`: no"),
     (ran(unit="failed", edge="failed"), "(this way), as does 1 more; line 7"),
-    (ran(unit="error"), "`test_unit` could not start; it cannot be set up: line 7, `assert yes`: no"),  # noqa: E501
+    (ran(unit="error"), "`test_unit` could not start; it cannot be set up: line 7, `assert yes`: "
+                        "no"),
 ], ids=["one", "two", "not begun"])
 def test_why_a_right_package_was_not_accepted_is_said(result, says):
     assert says in told("your tests pass on other right packages", {"this way": Answer(result)})

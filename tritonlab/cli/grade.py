@@ -159,14 +159,15 @@ def _after_pass(submission: Submission, report: Report,
                 result: grading.SaveResult) -> list[tuple[str, str]]:
     """Returns the commands that a pass makes worth typing, each with what it shows."""
     from grader.report import Kind
+    from tritonlab.render.report import BENCH_SHOWS, SOLUTION_SHOWS
 
     module = submission.module
     whose = "" if submission.here in (None, module) else f" {module.id}"
     timed = any(case.kind is Kind.PERFORMANCE for case in report.results)
     commands = [
-        *[("bench", "your kernel beside PyTorch and the solution")] * timed,
+        *[("bench", BENCH_SHOWS)] * timed,
         *[("read --answers", "the answers to the lesson's questions")] * module.has_answers,
-        ("solution", "the solution beside yours")]
+        ("solution", SOLUTION_SHOWS)]
     return [(f"tritonlab {verb}{whose}", shows) for verb, shows in commands] if result.saved else []
 
 

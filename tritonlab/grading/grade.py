@@ -21,8 +21,8 @@ from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
     from grader.judge.draws import Prepared
-    from grader.judge.steps import Steps
     from grader.sandbox import Sandbox
+    from grader.suite import Suite
 
 GATE = "every launch compiles"  # how the name of the compile check begins
 SEED = re.compile(r"[0-9a-f]{1,64}")
@@ -63,8 +63,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     content = passed_sources.snapshot(submission)
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with grader_for(submission.module, sandbox) as box:
-        suite = grader.load_suite(submission.module.suite, submission.module.folder,
-                                  submission.module.solution.parent)
+        suite = suite_of(submission.module)
         if submission.workspace is not None:
             caches.save_case_names(submission.workspace.mark, submission.module.id,
                                    [case.name for case in suite.ordered()])
@@ -80,17 +79,19 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     return report
 
 
-def steps_of(module: Module) -> "Steps | None":
-    """Returns the steps of an exercise: its groups of hints, in order; None without a solution."""
-    from grader.judge.steps import Steps
+def suite_of(module: Module) -> "Suite":
+    """Loads the hidden tests of a module, with its exercise and its solution.
 
-    try:
-        solution = module.solution.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return None
-    groups = tuple(Step(group.group, group.title, group.todos, group.functions)
-                   for group in module.hints)
-    return Steps(solution, groups) if groups and not module.files else None
+    Raises:
+        FileNotFoundError: there are none.
+    """
+    return grader.load_suite(module.suite, module.folder, module.solution.parent)
+
+
+def steps_of(module: Module) -> tuple[Step, ...]:
+    """Returns the steps of an exercise: its groups of hints, in order."""
+    return () if module.files else tuple(
+        Step(group.group, group.title, group.todos, group.functions) for group in module.hints)
 
 
 @contextlib.contextmanager

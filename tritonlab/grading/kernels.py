@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 
-import grader
 from grader.bench import bench as benchmarks
 from grader.bench.bench import Clock, Predicted, measuring
 from grader.bench.benchmark import Benchmark
@@ -16,7 +15,7 @@ from grader.inspect.inspection import Inspection
 from grader.sandbox import Sandbox
 from tritonlab.course.course import Module
 from tritonlab.errors import BadCourse, TritonlabError, brief
-from tritonlab.grading.grade import grader_for
+from tritonlab.grading.grade import grader_for, suite_of
 from tritonlab.workspace.submission import Submission
 
 OnEvent = Callable[[str], None]
@@ -28,7 +27,7 @@ def inspect(submission: Submission, target: Target, *, case: str | None = None,
     """Compiles a submission for a GPU and inspects it; raises as ``grader_for``."""
     with grader_for(submission.module, sandbox) as box:
         module = submission.module
-        suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
+        suite = suite_of(module)
         return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
                                   on_event=on_event, sandbox=box)
 
@@ -48,7 +47,7 @@ def bench(submission: Submission, *, function: str = "", target: Target | None =
     module, why = submission.module, ""
     with grader_for(module, sandbox) as box, contextlib.ExitStack() as resources:
         try:
-            suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
+            suite = suite_of(module)
             check(module, [part.entry for part in benchmarks.benched(suite)], function)
             clock: Clock
             try:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.submission import syntax
+from grader.submission.dataflow import kernel_definitions
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import BadCourse
 from tritonlab.progress import certificate
@@ -42,10 +44,9 @@ class FileComparison:
     @property
     def hunks(self) -> list[list[Opcode]]:
         """The differences with their context: in kernels, then in other code, then docstrings."""
-        cut, other = _outline(self.yours)[0], _outline(self.solution)[0]
+        (cut, _), (other, kernels) = _outline(self.yours), _outline(self.solution)
         if not (cut and other):
             cut = other = 0
-        kernels = _outline(self.solution)[1]
 
         def elsewhere(hunk: Sequence[Opcode]) -> bool:
             return not any(tag != "equal" and b1 < last and b2 >= first
@@ -93,14 +94,10 @@ def record(course: Course, place: Workspace, module: Module) -> str:
 
 def _outline(lines: Lines) -> tuple[int, list[tuple[int, int]]]:
     """The end of the module docstring, and of each kernel the first line and the end, from 0."""
-    try:
-        tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError):
-        return 0, []
+    tree = syntax.tree_of("\n".join(lines))
     end = tree.body[0].end_lineno or 0 if ast.get_docstring(tree) is not None else 0
-    return end, [(node.decorator_list[0].lineno - 1, node.end_lineno or 0) for node in tree.body
-                 if isinstance(node, ast.FunctionDef)
-                 and any("jit" in ast.unparse(one) for one in node.decorator_list)]
+    return end, [(kernel.first_line - 1, syntax.last_line(kernel.node))
+                 for kernel in kernel_definitions(tree)]
 
 
 def _grouped(yours: Lines, solution: Lines, first: int, other: int) -> list[list[Opcode]]:

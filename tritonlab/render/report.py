@@ -23,6 +23,8 @@ _KERNEL_LINES = 12  # of what a kernel printed
 _WIDE = 10  # columns of the labels of a pass
 _FIGURES = ("traffic", "memory traffic", "spills")  # of a performance case, the first to show first
 Command = tuple[str, str]  # and what it shows
+BENCH_SHOWS = "your kernel beside PyTorch and the solution"
+SOLUTION_SHOWS = "the solution beside yours"
 
 
 def show(screen: Screen, module: Module, report: Report, note: str, replay: str,

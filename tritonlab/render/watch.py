@@ -21,7 +21,7 @@ from tritonlab.workspace.submission import Submission
 
 STILL_RUNNING = "FAILED, still running the other cases"
 _HINT = re.compile(r"`tritonlab hint [^`]*`")
-_KEYS = (("b", "your kernel beside PyTorch and the solution"), ("s", "the solution beside yours"))
+_KEYS = (("b", reports.BENCH_SHOWS), ("s", reports.SOLUTION_SHOWS))
 _GRADE_AGAIN = re.compile("run `tritonlab grade` again")
 # The cursor rests before the last line, where a terminal that wraps lines anew keeps it: so all
 # rows that a narrower window makes of that line are below it, and nothing else is.

@@ -172,7 +172,6 @@ def first_failure(submission: Submission, results: Sequence[CaseResult]) -> Case
     """
     from grader.diagnosis.explain import explained
 
-    suite = grader.load_suite(submission.module.suite, submission.module.folder,
-                              submission.module.solution.parent)
+    suite = grading.suite_of(submission.module)
     files = source.read(submission.kernel, suite.files, suite.kernel_file)
     return next(r for r in explained(results, suite, files) if r.fails)
