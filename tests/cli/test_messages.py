@@ -17,7 +17,7 @@ pytestmark = pytest.mark.course
 
 # How the last sentence begins where it is no command: it says what to do.
 ADVICE = ("Check", "Put", "Copy", "Edit", "Free", "Go", "Install", "Let", "Make", "Move", "Name",
-          "Remove", "Repeat", "Say", "Set", "Type", "Use")
+          "Pass", "Remove", "Repeat", "Say", "Set", "Type", "Use")
 
 
 @pytest.mark.parametrize("verb", SITUATIONS)

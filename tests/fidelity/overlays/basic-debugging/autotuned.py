@@ -6,7 +6,7 @@ del _largest
 import numpy as np
 
 DIAGNOSES: dict[str, Diagnosis] = {
-    "scale": Diagnosis("compile", "size-not-constexpr", "# elements, the factor"),
+    "scale": Diagnosis("compile", "size-not-constexpr", "# elements, factor"),
     "col_sum": Diagnosis("compile", "loop-changes-shape", "acc += x.to(tl.float32)"),
     "clip_add": Diagnosis("boundary", "grid-too-small", "clip_add_kernel[(n"),
     "relu": Diagnosis("compile", "no-such-function", "y = tl.relu(x)"),

@@ -3,7 +3,7 @@
 del (BLOCK_M, BLOCK_N, BLOCK_K)
 del BLOCK_SIZE
 del PROGRAMS
-del LEAST_ROUNDS
+del LEAST_ITERATIONS
 del MAX_STAGES
 del SUPPORTED
 del matmul_kernel
