@@ -16,11 +16,14 @@ from grader.engine.interpreter.patch_triton import installed
 from grader.executor.replay import Settings, replay
 from grader.executor.service import WARMUP, Json, KernelService, plain, warm_recording
 from grader.executor.survey import survey
+from grader.executor.trace import trace
 from grader.recording import arena, model
+from grader.recording.trace import encode
 
 OTHER_S = 1.0  # that a run may have taken, so that another one fits into the same time
 
 _Positive = Annotated[int, Meta(ge=1)]
+_Index = Annotated[int, Meta(ge=0)]
 
 
 class ExecutorHandler(KernelService, AbstractContextManager["ExecutorHandler"]):
@@ -60,7 +63,16 @@ class ExecutorHandler(KernelService, AbstractContextManager["ExecutorHandler"]):
         return {"status": "done", "launches": [launch.to_dict() for launch in launches],
                 "findings": plain(findings)}
 
-    operations: ClassVar = {"load": load, "run": _run, "survey": _survey}
+    def _trace(self, request: Json, fds: Sequence[int]) -> Json:
+        arena_fd, output = fds
+        traced, findings = trace(
+            model.from_json(request.get("recording")), request["layout"], arena_fd, self.kernels,
+            model.read(request.get("programs"), list[_Index]))
+        with open(output, "wb", closefd=False) as file:
+            file.write(encode(traced))
+        return {"status": "done", "findings": plain(findings)}
+
+    operations: ClassVar = {"load": load, "run": _run, "survey": _survey, "trace": _trace}
 
 
 def warm() -> None:

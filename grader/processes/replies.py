@@ -25,6 +25,7 @@ from grader.recording.codec import JsonObject, convert
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import LaunchFacts, Prediction, Survey, Unsurveyable
 from grader.recording.model import MAX_MESSAGE, Launch, Line, MalformedRecording, Recording, View
+from grader.recording.trace import MAX_TRACE_BYTES, Trace, decode
 from grader.report import Finding
 from grader.sandbox.limits import ResourceLimits
 from grader.suite import Function
@@ -327,6 +328,14 @@ def run_of(reply: Mapping[str, Any], results: MemoryFile) -> Run:
                              for line in reply.get("printed", ())[:model.MAX_PRINTED]))
 
 
+def trace_of(reply: Mapping[str, Any], results: MemoryFile) -> tuple[Trace, list[Finding]]:
+    """Reads the reply to a trace, which lies in the file ``results``."""
+    _check_done(reply, "traced")
+    with reading("no reply", task="the traced kernels"):
+        return (decode(results.content(MAX_TRACE_BYTES)),
+                [*map(Finding.from_json, reply["findings"])])
+
+
 def timed_of(reply: Mapping[str, Any], results: MemoryFile) -> Timed:
     """Reads the GPU process' reply to a measurement; ``results`` is the file that it wrote to."""
     _check_done(reply, "timed")
@@ -348,6 +357,10 @@ class MemoryFile:
 
     def __del__(self) -> None:
         os.close(self.fd)
+
+    def content(self, most: int) -> bytes:
+        """Copies out all of it, at most so many bytes."""
+        return os.pread(self.fd, most, 0)
 
     def read(self, place: Sequence[Any]) -> torch.Tensor:
         """Copies out one result.

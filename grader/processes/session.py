@@ -34,6 +34,7 @@ from grader.recording.model import (
     dtype_name,
     to_json,
 )
+from grader.recording.trace import Trace
 from grader.report import Finding
 from grader.sandbox import NotStarted, ResourceLimits, Sandbox
 from grader.submission.source import Source
@@ -46,6 +47,7 @@ SURVEY_S = 20.0  # it takes at most two
 COMPILE_S = 25.0  # for all launches of a call; most take a tenth of a second
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
+TRACE_S = 60.0  # to interpret with every line traced, up to four times
 GPU_RUN_S = 90.0  # to compile all launches of a call for a GPU, and to run them
 GPU_TIME_S = 60.0  # to time one configuration, on top of that; with large inputs some more
 MAX_RUN_S = 120.0  # for all launches of a call; most programs take microseconds
@@ -224,6 +226,24 @@ class Session(AbstractContextManager["Session"]):
                                           "a kernel")
 
         return _begun(begin, lambda reply: replies.run_of(reply, results))
+
+    def trace(self, recording: Recording, inputs: Sequence[Any],
+              programs: Sequence[int] = ()) -> tuple[Trace, list[Finding]]:
+        """Replays the recorded launches with every step traced; findings are those of the run.
+
+        Args:
+            programs: which are traced even where all are too many.
+        """
+        results = MemoryFile("tritonlab-trace")
+
+        def begin() -> Later[dict[str, Any]]:
+            with _packed(inputs) as arena:
+                request = {"op": "trace", "recording": to_json(recording),
+                           "layout": arena.layout(), "programs": list(programs)}
+                return self.processes.ask("executor", request, [arena.fd, results.fd], TRACE_S,
+                                          "a kernel")
+
+        return _begun(begin, lambda reply: replies.trace_of(reply, results))()
 
     def begin_compile(self, recording: Recording, target: Target, *,
                       whole: bool = False, timed: bool = False) -> Later[replies.Compiled]:

@@ -42,7 +42,7 @@ class KernelFailed(RuntimeError):
 
 
 @dataclass
-class Trace:
+class InterpretedLaunches:
     """The outcomes of the launches inside the block, and their findings."""
 
     memory: Memory
@@ -57,7 +57,8 @@ class Trace:
 @contextmanager
 def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: bool = False,
                 config: int = 0, chunk: int | None = None, capability: int | None = None,
-                returned: Callable[..., Any] = lambda *_, **__: None) -> Iterator[Trace]:
+                returned: Callable[..., Any] = lambda *_, **__: None
+                ) -> Iterator[InterpretedLaunches]:
     """Inside the block ``kernel[grid](...)`` on CPU tensors runs at once, under watch.
 
     Memory from ``torch.empty`` and its like counts as unwritten; all else as written by the host.
@@ -76,7 +77,7 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
     """
     tensors = _Tensors(poison)
     memory = Memory(poison, duplicate_writes=duplicate_writes, find=tensors.at_address)
-    trace = Trace(memory)
+    trace = InterpretedLaunches(memory)
 
     def launch(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
@@ -110,7 +111,7 @@ def _tuned(tuner: Any, config: int, args: tuple[Any, ...], kwargs: dict[str, Any
         tuner.nargs = None
 
 
-def _launch(trace: Trace, tensors: "_Tensors", kernel: Any, args: tuple[Any, ...],
+def _launch(trace: InterpretedLaunches, tensors: "_Tensors", kernel: Any, args: tuple[Any, ...],
             kwargs: dict[str, Any], grid: Any, *, order: Order, chunk: int | None) -> None:
     parameters = kernel.signature.parameters
     for key in kwargs:

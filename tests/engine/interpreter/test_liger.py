@@ -15,7 +15,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from grader.engine.interpreter.eager import Trace, interpreted
+from grader.engine.interpreter.eager import InterpretedLaunches, interpreted
 
 pytest.importorskip("liger_kernel", reason="Liger-Kernel is not installed; the extra `test` has it")
 
@@ -43,7 +43,7 @@ def check(the_op: Op, setting: str, tolerance: float) -> None:
     assert max(launch.programs for launch in trace.launches) >= the_op.programs
 
 
-def said(trace: Trace) -> list[str]:
+def said(trace: InterpretedLaunches) -> list[str]:
     return [f"{finding.code}, line {finding.line}: {finding.seen}" for finding in trace.findings]
 
 

@@ -1,0 +1,197 @@
+"""Traces one case of a submission: grades it, then replays its launches step by step."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from grader.diagnosis.case_details import Notes
+from grader.finding import MemoryAccess, Unstored, WrongValues
+from grader.judge import single_case
+from grader.judge.context import Context
+from grader.judge.grade import grade
+from grader.processes.replies import Stopped
+from grader.recording.model import Recording
+from grader.recording.trace import Trace
+from grader.report import Finding, Report, versions
+from grader.sandbox import Sandbox
+from grader.submission import source
+from grader.suite import Case, Kind, Suite, case_selection
+
+SCHEMA = 1
+
+
+class NotTraceable(ValueError):
+    """A case has no launches to trace; the message says why."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A finding and its place in the trace.
+
+    ``launch``, ``program``, ``tensor`` and ``index`` (elements from the tensor's first one, or an
+    index of a result) are None where the finding names none.
+    """
+
+    code: str
+    name: str
+    text: str
+    line: int | None = None
+    program: int | None = None
+    other: int | None = None  # the program that it collides with
+    tensor: int | None = None
+    offset: int | None = None
+    index: tuple[int, ...] | None = None
+    got: str = ""
+    expected: str = ""  # only what the report of a grade shows
+
+
+@dataclass(frozen=True)
+class TracedCase:
+    """A traced case. ``names``: of the trace's tensors, as the learner's function has them."""
+
+    suite: str
+    case: str
+    seed: str
+    text: str
+    source_sha256: str
+    inputs: tuple[str, ...]
+    report: Report
+    trace: Trace
+    names: tuple[str, ...]
+    results: tuple[int, ...]  # which tensors are results
+    marks: tuple[Mark, ...]
+    versions: dict[str, str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The trace as plain data, ready for ``json.dumps``; arrays are base64 in ``data``.
+
+        The form is ``schema`` 1; ``grader.recording.trace`` describes its parts.
+        """
+        trace = msgspec.to_builtins(self.trace, builtin_types=(bytes,))
+        return {
+            "schema": SCHEMA, "suite": self.suite, "case": self.case, "seed": self.seed,
+            "source_sha256": self.source_sha256, "versions": self.versions,
+            "verdict": str(self.report.verdict), "inputs": list(self.inputs),
+            "source": self.text.split("\n"), "names": list(self.names),
+            "results": list(self.results), "marks": [asdict(mark) for mark in self.marks],
+            **trace, "data": base64.b64encode(self.trace.data).decode(),
+        }
+
+
+def trace(kernel: Path, suite: Suite, *, sandbox: Sandbox, case: str | None = None,
+          seed: str | None = None, programs: Sequence[int] = (),
+          on_event: Callable[[str], None] | None = None) -> TracedCase:
+    """Grades one case and traces its launches.
+
+    Args:
+        kernel: the learner's file.
+        case: its name, or words that no other name holds; the first that launches by default.
+        seed: hexadecimal, of the inputs of an earlier grade.
+        programs: which are traced even where all are too many.
+
+    Raises:
+        NotTraceable: the case launches nothing, or the file cannot be run.
+        grader.submission.source.UnreadableSubmission: there is no file to read.
+        grader.suite.case_selection.UnknownCase: ``case`` means no case, or several.
+        grader.sandbox.SandboxBroken: the grader's processes do not start.
+    """
+    tell = on_event or (lambda event: None)
+    chosen = case_of(suite, case)
+    submitted = source.read(kernel, suite.files, suite.kernel_file)
+    if refused := source.inspect(submitted, suite.signatures, suite.blanks):
+        raise NotTraceable(refused[0].seen)
+    tell(chosen.name)
+    report = grade(kernel, suite, only=chosen.name, seed=seed, effort="first", gpu="never",
+                   sandbox=sandbox)
+    with Context(submitted, suite, sandbox, seed=report.seed) as ctx:
+        single_case.prepare(chosen, ctx)
+        notes = Notes(ctx.part(chosen).named_inputs)
+        try:
+            call = ctx.record(chosen)
+            notes.drew(call.inputs)
+            if call.findings or call.outcome.recording is None:
+                raise NotTraceable((*call.findings, *_findings(report))[0].seen)
+            wanted = sorted({*programs, *_programs(_findings(report))})
+            traced, _ = ctx.session(chosen).trace(call.recording, call.inputs, wanted)
+        except Stopped as stop:
+            raise NotTraceable(stop.finding.seen) from stop
+        names, results = _names(traced, call.recording, ctx.part(chosen))
+    return TracedCase(
+        suite.name, chosen.name, report.seed, submitted.text, submitted.sha256,
+        notes.details.inputs, report, traced, names, results,
+        tuple(_mark(finding, report, traced, results) for finding in _findings(report)),
+        dict(versions()))
+
+
+def case_of(suite: Suite, wanted: str | None = None) -> Case:
+    """The case that is meant, or the first that launches kernels.
+
+    Raises:
+        NotTraceable: the case that is meant launches nothing.
+        grader.suite.case_selection.UnknownCase: no case, or more than one, is meant.
+    """
+    cases = suite.ordered()
+    launching = [case for case in cases if case.kind is not Kind.PROPERTY
+                 and not (case.raises or case.call or case.reading)]
+    if wanted is None:
+        return launching[0]
+    name = case_selection.select(wanted, [case.name for case in cases])
+    for case in launching:
+        if case.name == name:
+            return case
+    raise NotTraceable(f"The case {name!r} launches no kernel of one call that could be traced")
+
+
+def _findings(report: Report) -> list[Finding]:
+    return [finding for result in report.results for finding in result.findings]
+
+
+def _programs(findings: Sequence[Finding]) -> list[int]:
+    return [program for finding in findings if isinstance(finding.data, MemoryAccess)
+            for program in (finding.data.program, finding.data.other)]
+
+
+def _names(traced: Trace, recording: Recording,
+           part: Suite) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The name of each tensor: of an input, a result, or the kernel's parameter."""
+    given = dict(zip((view.storage for view in recording.inputs), part.named_inputs, strict=False))
+    returned = [view.storage for view in recording.results]
+    several = len(returned) > 1
+    names, results = [], []
+    for number, tensor in enumerate(traced.tensors):
+        if tensor.storage in returned:
+            at = returned.index(tensor.storage)
+            results.append(number)
+            name = part.result_names[at] if at < len(part.result_names) else \
+                f"result {at + 1}" if several else "result"
+            names.append(given.get(tensor.storage, name))
+        else:
+            names.append(given.get(tensor.storage, tensor.names[0]))
+    return tuple(names), tuple(results)
+
+
+def _mark(finding: Finding, report: Report, traced: Trace, results: Sequence[int]) -> Mark:
+    data, text = finding.data, finding.seen
+    place: dict[str, Any] = {}
+    match data:
+        case MemoryAccess():
+            tensor = next((number for number, one in enumerate(traced.tensors)
+                           if data.tensor in one.names), None)
+            place = {"program": data.program, "tensor": tensor, "offset": data.index,
+                     "other": data.other if data.kind in ("two programs", "race", "unordered",
+                                                          "overwritten") else None}
+        case WrongValues() | Unstored():
+            number = data.number or 0
+            at = data.index if isinstance(data, WrongValues) else data.first
+            place = {"tensor": results[number] if number < len(results) else None,
+                     "index": tuple(at)}
+            if isinstance(data, WrongValues):
+                place |= {"got": f"{data.got:.7g}", "expected": f"{data.expected:.7g}"}
+    line = finding.line
+    return Mark(finding.code, finding.name, text, line, **place)
