@@ -1,19 +1,22 @@
 """Replays a recording with every step of some programs traced."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
 
 import numpy as np
 
+from grader.engine.interpreter.block_value import Array
 from grader.engine.interpreter.launch import run
+from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON, numpy_dtype
 from grader.engine.interpreter.patch_triton import installed
+from grader.engine.interpreter.shadow_memory import KERNEL
 from grader.engine.interpreter.tracer import MAX_TEXT, TraceFull, Tracer, TracingMemory
 from grader.executor.binding import Binder, Kernels, LaunchRefused
 from grader.executor.memory import Storages
 from grader.finding import fault
-from grader.recording.arena import extent
+from grader.recording.arena import extent, itemsize
 from grader.recording.model import (
     MAX_PROGRAMS,
     Alloc,
@@ -30,11 +33,13 @@ MAX_ELEMENTS = 1 << 16  # of a tensor whose values are in the trace
 _FEW = 2  # programs at each end of the grid, where all are too many
 
 
-class _Tensor(NamedTuple):
-    """``names`` of its parameters, and the array of its values before the call."""
+@dataclass
+class _Tensor:
+    """``names`` of its parameters, the array of its values before the call, and who stored."""
 
     names: list[str]
     before: int | None
+    writers: Array | None = None  # [*shape]
 
 
 
@@ -77,6 +82,8 @@ def _traced(recording: Recording, layout: Sequence[Sequence[int]], arena: int, k
                         tracer.programs = _chosen(event.programs, programs, few)
                         with tracer.launch(memory, names):
                             failure = _run(event, storages, memory, kernels)
+                        for view in {*map(list(tensors).__getitem__, names.values())}:
+                            _note_writers(view, tensors[view], storages, memory)
                         launches.append(TracedLaunch(
                             event.kernel, event.line, event.grid,
                             {name: _argument(one, names.get(name))
@@ -92,7 +99,9 @@ def _traced(recording: Recording, layout: Sequence[Sequence[int]], arena: int, k
     given = {view.storage for view in recording.inputs}
     traced = [TracedTensor(view.dtype, view.shape, view.stride, view.storage, view.offset,
                            extent(view), view.storage not in given, one.names, one.before,
-                           _values(view, storages, tracer)) for view, one in tensors.items()]
+                           _values(view, storages, tracer),
+                           None if one.writers is None else tracer.numbers(one.writers[None]))
+              for view, one in tensors.items()]
     return (Trace(traced, launches, tracer.arrays, bytes(tracer.data), tracer.cut),
             memory.observed.findings())
 
@@ -141,6 +150,21 @@ def _argument(argument: Argument, tensor: int | None) -> Value:
     if argument.kind == "tuple":
         value = tuple(item.value for item in argument.value if not views_of(item))
     return Value(text=str(value)[:MAX_TEXT])
+
+
+def _note_writers(view: View, tensor: _Tensor, storages: Storages, memory: Memory) -> None:
+    """Notes the program of the last launch that stored each element last."""
+    storage, order = storages.check(view), memory.running.order
+    if prod(view.shape) > MAX_ELEMENTS or storage.shadow.paged or not prod(view.shape):
+        return
+    ratio = max(1, itemsize(view) // storage.granule)
+    cells = storage.shadow.strided(view.offset * ratio, view.shape,
+                                   tuple(step * ratio for step in view.stride))
+    segments = np.where(cells < KERNEL, -cells, cells)  # negative: by an atomic
+    own = segments > order.floor
+    if tensor.writers is None:
+        tensor.writers = np.full(view.shape, -1, np.int32)
+    tensor.writers[own] = order.owners(segments[own])
 
 
 def _values(view: View, storages: Storages, tracer: Tracer) -> int | None:

@@ -1,9 +1,13 @@
 """A trace: every line that some programs of a run executed, with its variables and accesses."""
 
+from collections.abc import Sequence
+from math import prod
 from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
 MAX_TRACE_BYTES = 1 << 26  # encoded; the executor keeps far below it
 
@@ -43,7 +47,8 @@ class TracedAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     The fields ``offset`` to ``undefined`` are numbers of arrays. ``offset``: elements from the
     tensor's first one (addresses where ``tensor`` is -1). ``mask``: 1 where an element is accessed;
     all are where it is None. ``value``: loaded (after masking), or stored. ``undefined``: 1 where
-    the loaded element was never stored.
+    the loaded element was never stored. ``filled``: masked-off elements of a load get ``other``;
+    without it they are undefined.
     """
 
     kind: Literal["load", "store", "atomic"]
@@ -52,6 +57,7 @@ class TracedAccess(msgspec.Struct, frozen=True, omit_defaults=True):
     mask: int | None
     value: int | None
     undefined: int | None = None
+    filled: bool = False
 
 
 class TracedStep(msgspec.Struct, omit_defaults=True):
@@ -92,8 +98,8 @@ class TracedTensor(msgspec.Struct, frozen=True):
 
     Strides are in elements; ``offset`` is that of its first element in the storage, ``elements``
     how far it reaches from there. ``before`` and ``after`` are arrays [1, *shape] of its values
-    around the call (None where it is too large); ``undefined`` says that nothing was stored there
-    before the call.
+    around the call (None where it is too large), and ``writers`` of the program that stored each
+    element last, -1 where none did. ``undefined`` says that nothing was stored there before.
     """
 
     dtype: str
@@ -106,6 +112,7 @@ class TracedTensor(msgspec.Struct, frozen=True):
     names: list[str]
     before: int | None = None
     after: int | None = None
+    writers: int | None = None
 
 
 class Trace(msgspec.Struct):
@@ -116,6 +123,26 @@ class Trace(msgspec.Struct):
     arrays: list[TracedArray]
     data: bytes
     cut: bool = False
+
+    def numbers(self, array: int) -> NDArray[Any]:
+        """The values of an array.
+
+        Raises:
+            ValueError: there is none, or it reaches beyond the data.
+        """
+        one = self.arrays[array] if 0 <= array < len(self.arrays) else None
+        if one is None:
+            raise ValueError(f"a trace without array {array}")
+        return np.frombuffer(self.data, f"<{one.dtype}", prod(one.shape),
+                             one.start).reshape(one.shape)
+
+    def writer(self, tensor: int, index: Sequence[int]) -> int | None:
+        """The program that stored an element of a tensor last."""
+        one = self.tensors[tensor]
+        if one.writers is None or len(index) != len(one.shape):
+            return None
+        program = int(self.numbers(one.writers)[(0, *index)])
+        return None if program < 0 else program
 
 
 def decode(data: bytes) -> Trace:
@@ -130,8 +157,3 @@ def decode(data: bytes) -> Trace:
 
 def encode(trace: Trace) -> bytes:
     return msgspec.msgpack.encode(trace)
-
-
-def plain(trace: Trace) -> Any:
-    """The trace as plain data, ready for ``json.dumps``; the bytes are base64."""
-    return msgspec.to_builtins(trace)

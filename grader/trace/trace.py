@@ -119,14 +119,17 @@ def trace(kernel: Path, suite: Suite, *, sandbox: Sandbox, case: str | None = No
                 raise NotTraceable((*call.findings, *_findings(report))[0].seen)
             wanted = sorted({*programs, *_programs(_findings(report))})
             traced, _ = ctx.session(chosen).trace(call.recording, call.inputs, wanted)
+            names, results = _names(traced, call.recording, ctx.part(chosen))
+            marks = [_mark(finding, traced, results) for finding in _findings(report)]
+            missing = {mark.program for mark in marks} - {None, *_traced_programs(traced)}
+            if missing:  # the program that stored a wrong element
+                wanted = sorted({*wanted, *filter(None, missing)})
+                traced, _ = ctx.session(chosen).trace(call.recording, call.inputs, wanted)
         except Stopped as stop:
             raise NotTraceable(stop.finding.seen) from stop
-        names, results = _names(traced, call.recording, ctx.part(chosen))
-    return TracedCase(
-        suite.name, chosen.name, report.seed, submitted.text, submitted.sha256,
-        notes.details.inputs, report, traced, names, results,
-        tuple(_mark(finding, report, traced, results) for finding in _findings(report)),
-        dict(versions()))
+    return TracedCase(suite.name, chosen.name, report.seed, submitted.text, submitted.sha256,
+                      notes.details.inputs, report, traced, names, results, tuple(marks),
+                      dict(versions()))
 
 
 def case_of(suite: Suite, wanted: str | None = None) -> Case:
@@ -176,8 +179,13 @@ def _names(traced: Trace, recording: Recording,
     return tuple(names), tuple(results)
 
 
-def _mark(finding: Finding, report: Report, traced: Trace, results: Sequence[int]) -> Mark:
-    data, text = finding.data, finding.seen
+def _traced_programs(traced: Trace) -> set[int]:
+    return {program for launch in traced.launches for group in launch.groups
+            for program in group.programs}
+
+
+def _mark(finding: Finding, traced: Trace, results: Sequence[int]) -> Mark:
+    data = finding.data
     place: dict[str, Any] = {}
     match data:
         case MemoryAccess():
@@ -189,9 +197,9 @@ def _mark(finding: Finding, report: Report, traced: Trace, results: Sequence[int
         case WrongValues() | Unstored():
             number = data.number or 0
             at = data.index if isinstance(data, WrongValues) else data.first
-            place = {"tensor": results[number] if number < len(results) else None,
-                     "index": tuple(at)}
+            tensor = results[number] if number < len(results) else None
+            place = {"tensor": tensor, "index": tuple(at),
+                     "program": None if tensor is None else traced.writer(tensor, at)}
             if isinstance(data, WrongValues):
                 place |= {"got": f"{data.got:.7g}", "expected": f"{data.expected:.7g}"}
-    line = finding.line
-    return Mark(finding.code, finding.name, text, line, **place)
+    return Mark(finding.code, finding.name, finding.seen, finding.line, **place)

@@ -24,15 +24,18 @@ from grader.engine.interpreter.shadow_memory import NOBODY
 from grader.engine.interpreter.transaction import Attempt
 from grader.recording.trace import Group, TracedAccess, TracedArray, TracedStep, Value
 
-MAX_BYTES = 12 << 20  # of all arrays of one trace
+# Of all arrays of one trace, by what they take when they are deflated: floats hardly shrink, masks
+# and offsets to a tenth. A page of them has at most 2 MB.
+MAX_BYTES = 1_400_000
+_WEIGHTS = {"f": 1.0, "i": 0.1, "u": 0.1}
 MAX_STEPS = 20_000
 MAX_VALUE_ELEMENTS = 1 << 16  # of one program's block
 MAX_TEXT = 80
 _INT32 = 1 << 31
 
 
-class TraceFull(Exception):
-    """The programs do more than a trace may hold."""
+class TraceFull(BaseException):
+    """The programs do more than a trace may hold; no failure of the kernel."""
 
 
 @dataclass
@@ -70,6 +73,7 @@ class Tracer:
         self.programs = programs
         self._cuts = cuts
         self._steps = 0
+        self._weight = 0.0
         self._known: dict[Any, tuple[int, Any]] = {}  # by id; the second keeps the id's owner
         self._attempts: dict[int, tuple[Attempt, _Attempt]] = {}
         self._memory: TracingMemory | None = None
@@ -155,7 +159,7 @@ class Tracer:
         if state.step is not None:
             for name, value in now.items():
                 if name not in state.names or state.names[name] is not value:
-                    state.step.values[name] = self.value(value, traced.rows)
+                    self._add(state.step.values, name, value, traced.rows)
         state.names = now
         if event == "return":
             del traced.frames[frame]
@@ -185,7 +189,7 @@ class Tracer:
     # -- accesses ------------------------------------------------------------------------------
 
     def access(self, kind: Any, pointers: Handle, mask: Handle | None, value: Handle,
-               undefined: Array | None = None) -> None:
+               undefined: Array | None = None, *, filled: bool = False) -> None:
         """Notes a load, store or atomic at the line that is running."""
         traced = None if self.cut else self._current()
         if traced is None or not traced.frames:
@@ -198,7 +202,7 @@ class Tracer:
             kind, tensor, offset,
             None if mask is None else self._numbers(mask.data, traced.rows),
             self._numbers(value.data, traced.rows),
-            None if undefined is None else self._numbers(undefined, traced.rows)))
+            None if undefined is None else self._numbers(undefined, traced.rows), filled))
 
     def _pointers(self, pointers: Handle, rows: Array) -> tuple[int, int]:
         """The tensor that pointers point into, and the number of the array of their elements."""
@@ -213,22 +217,22 @@ class Tracer:
 
     # -- values --------------------------------------------------------------------------------
 
-    def value(self, value: Any, rows: Array) -> Value:
-        """A variable's value, of the traced programs."""
-        if isinstance(value, tl.tensor):
-            handle = value.handle
-            if isinstance(handle, Handle):
-                return self._block(handle, rows)
-            value = handle
-        if isinstance(value, tl.constexpr):
-            value = value.value
-        if isinstance(value, BlockPointer | BlockDescriptor):
-            shape = [str(int(size.data.flat[0])) for size in value.shape]
-            return Value(text=f"block {list(value.block_shape)} of [{', '.join(shape)}]"[:MAX_TEXT])
+    def _add(self, values: dict[str, Value], name: str, value: Any, rows: Array) -> None:
+        """Adds a variable's value of the traced programs; each item of a tuple has a name."""
         if isinstance(value, tuple | tl.tuple):
-            return Value(text=f"tuple of {len(list(value))}")
-        text = getattr(value, "__name__", None) or str(value)
-        return Value(text=text[:MAX_TEXT])
+            for number, item in enumerate(value):
+                self._add(values, f"{name}[{number}]", item, rows)
+            return
+        handle = getattr(value, "handle", None)
+        if isinstance(handle, Handle):
+            values[name] = self._block(handle, rows)
+        elif isinstance(handle, BlockPointer | BlockDescriptor):
+            tensor, _ = self._pointers(handle.base, rows)
+            block = " x ".join(map(str, handle.block_shape))
+            values[name] = Value(tensor=tensor, text=f"{block} block")
+        else:
+            plain = value.value if isinstance(value, tl.constexpr) else value
+            values[name] = Value(text=str(getattr(plain, "__name__", plain))[:MAX_TEXT])
 
     def _block(self, handle: Handle, rows: Array) -> Value:
         data, dtype = handle.data, str(handle.dtype)
@@ -253,7 +257,8 @@ class Tracer:
         if len(data) > 1:
             data = data[rows]
         numbers = _shown(data)
-        if len(self.data) + numbers.nbytes > MAX_BYTES:
+        self._weight += numbers.nbytes * _WEIGHTS[numbers.dtype.kind]
+        if self._weight > MAX_BYTES:
             self._full()
             numbers = numbers[:0]
         number = len(self.arrays)
@@ -308,7 +313,7 @@ class TracingMemory(Memory):
         undefined = self._undefined(pointers, mask)
         with self._once():
             value = super().load(pointers, mask, other, volatile=volatile)
-        self.tracer.access("load", pointers, mask, value, undefined)
+        self.tracer.access("load", pointers, mask, value, undefined, filled=other is not None)
         return value
 
     def store(self, pointers: Handle, mask: Handle | None, value: Handle) -> None:
