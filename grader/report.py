@@ -59,6 +59,7 @@ class Finding:
     ``code`` is one of ``grader.diagnosis.codes.MEANINGS``. ``circumstances`` are put around the
     sentence in order. ``means``, ``where`` and ``next_step`` are filled in by
     ``grader.diagnosis.codes.explain``. ``line`` is a line of the learner's file, counted from 1.
+    ``also`` is a second line that has to change as well.
     ``function`` is the learner's function that the case is about, where a suite has several or asks
     host code.
     """
@@ -72,6 +73,7 @@ class Finding:
     todos: tuple[int, ...] = ()
     function: str = ""
     circumstances: tuple[Fault, ...] = ()
+    also: int | None = None
 
     @property
     def name(self) -> str:

@@ -179,16 +179,17 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         agrees(mutant, finding, todos, text))]
     likely = known_mistake(finding, agreeing, failed, passed)
     usual = _OF_ANSWERS if answered and finding.code in _OF_ANSWERS else MEANINGS
-    kind = causes[0].kind if causes else ""
+    cause = causes[0] if causes else Cause(0)
     means = likely.meaning if likely else (
-        finding.means or (messages.mistake(kind) if kind else "") or closer
+        finding.means or _of_cause(cause) or closer
         or _of_mask(finding, text) or _by_line(finding, causes)
         or (messages.of_pattern(finding.data) if finding.code == "N01" else "")
         # The sentence of the compiler, or of Python, is more specific.
         or ("" if finding.code == "L05" else usual[finding.code]))
     seen_at = finding.line
     if causes:
-        finding = replace(finding, line=causes[0].line)
+        finding = replace(finding, line=causes[0].line,
+                          also=causes[1].line if causes[1:] else None)
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and finding.has(mutant.sign)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]
@@ -198,14 +199,19 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         numbers = numbers[:MOST_PLACES]
     if causes:
         own = tuple(dict.fromkeys(cause.todo for cause in causes if cause.todo))
-        numbers = (*own, *(n for n in likely.todos if n not in own)) if likely else own
+        numbers = own or (likely.todos if likely else ())
     return replace(
         finding.within("sentence"), means=means, todos=numbers,
         where=messages.where(
             finding.line, file, marker, numbers, seen_at=seen_at,
-            also=causes[1].line if causes[1:] else None,
-            missing=bool(causes) and causes[0].missing),
+            also=finding.also, missing=bool(causes) and causes[0].missing),
         next_step=messages.next_step(finding.code, finding.data, numbers))
+
+
+def _of_cause(cause: Cause) -> str:
+    """Explains a failure by the kind of mistake in a statement; empty if it has no name."""
+    named = cause.kind or cause.unused
+    return messages.mistake(cause.kind, cause.part, cause.unused) if named else ""
 
 
 def _of_mask(finding: Finding, text: str) -> str:
@@ -218,7 +224,8 @@ def _of_mask(finding: Finding, text: str) -> str:
 def _by_line(finding: Finding, causes: Sequence[Cause]) -> str:
     """Meaning of a failure that a statement decides; empty where the finding says as much."""
     named = finding.line is not None and any(cause.line == finding.line for cause in causes)
-    return messages.mistake("") if causes and not (finding.code == "L05" and named) else ""
+    return messages.mistake("", causes[0].part) if causes and not (
+        finding.code == "L05" and named) else ""
 
 
 def closer_meaning(finding: Finding) -> str:

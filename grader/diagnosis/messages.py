@@ -94,8 +94,9 @@ def _unstored(it: Unstored) -> str:
         "none left": "; the only program stored other elements" if it.programs == 1 else
                      f"; each of the {it.programs} programs stored other elements",
     }[it.reason]
-    return (f"{it.count} of {it.total} elements of {which} were never stored by a kernel; the "
-            f"first is index {where}{', and so is every later one' * it.behind}{reason}")
+    place = f", all from index {where} on" if it.behind else f"; the first is index {where}"
+    return f"{it.count} of {it.total} elements of {which} were never stored by a kernel" \
+           f"{place}{reason}"
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -144,9 +145,14 @@ def _wrong_values(it: WrongValues) -> str:
         words.append(region(it.region))
     if it.likeness:
         words.append(pattern(it.likeness))
-    if not it.map:
+    if not it.map or _is_scattered(it):
         return " ".join(words)
     return "\n".join([" ".join(words), *it.map, _legend(it.scale)])
+
+
+def _is_scattered(it: WrongValues) -> bool:
+    """Whether every character of the map stands for right and wrong elements."""
+    return set("".join(it.map)) == {"+"}
 
 
 def _legend(scale: Sequence[int]) -> str:
@@ -1061,13 +1067,18 @@ _CIRCUMSTANCES: dict[str, _Form] = {
 
 # Of a statement that decides a failure, by the kind of mistake in it; none holds code.
 _MISTAKES = {
-    "": "This statement decides the failure: written otherwise, and with all others as they are, "
-        "it lets the case pass.",
+    "": "This statement is wrong. The case passes once it is corrected, with all others as they "
+        "are.",
     "strides": "Two strides are in each other's place: the stride of a dimension multiplies the "
                "index along this dimension.",
     "height and width": "The strides or sizes of height and width are in each other's place.",
     "arguments": "Two arguments are in each other's place, or one is not the one that belongs "
                  "there: arguments follow the order of the parameters.",
+    "branches": "The two values of `where` are in each other's place: the first is used where "
+                "the condition is true, the second where it is false.",
+    "function": "The function that this statement calls is not the one that belongs there.",
+    "placement": "The expression has the right parts, but one stands in the wrong place: check "
+                 "what belongs inside the parentheses of each call and group.",
     "names": "Two names in this statement are in each other's place.",
     "name": "One name in this statement is not the one that belongs there.",
     "number": "A number in this statement is wrong.",
@@ -1080,8 +1091,13 @@ _MISTAKES = {
     "operands": "The two operands of an operator are in each other's place.",
     "parentheses": "Parentheses are missing or in the wrong place: `*`, `/`, `//` and `%` bind "
                    "closer than `+` and `-`.",
-    "missing term": "A term or factor of the formula is missing in this expression.",
-    "superfluous term": "This expression has a term or factor too many.",
+    "missing term": "A term is missing in this expression: something has to be added or "
+                    "subtracted.",
+    "missing factor": "A factor or divisor is missing in this expression.",
+    "missing condition": "A condition is missing in this expression.",
+    "superfluous term": "This expression has a term too many.",
+    "superfluous factor": "This expression has a factor or divisor too many.",
+    "superfluous condition": "This expression has a condition too many.",
     "root": "A term is added under the root that does not belong there.",
     "broadcast": "The block is broadcast along the wrong dimension: `[:, None]` makes a column of "
                  "it, `[None, :]` a row.",
@@ -1100,12 +1116,18 @@ _MISTAKES = {
 
 
 # Of wrong values whose cause is not known, by their likeness to the right ones.
-_IN_PLACE = "Each element stands in its place, and a factor or a term of the formula is wrong or " \
-            "missing."
+_IN_PLACE = "Each element stands in its place, and "
 _MOVED = "The numbers are right and stand in the wrong places: an index, a stride or a broadcast " \
          "in an address is wrong."
 _BY_PATTERN = {
-    **dict.fromkeys(("factor", "offset", "factor by row", "offset by row", "formula"), _IN_PLACE),
+    "factor": _IN_PLACE + "one factor or divisor, the same for all of them, is wrong or missing: "
+                          "compare sizes, scales and constants with the formula.",
+    "offset": _IN_PLACE + "one term, the same for all of them, is wrong or missing.",
+    "factor by row": _IN_PLACE + "each row has a wrong factor: look at what is reduced over a row, "
+                                 "and at what multiplies or divides the row.",
+    "offset by row": _IN_PLACE + "each row has a wrong term: look at what is reduced over a row, "
+                                 "and at what is added to or subtracted from the row.",
+    "formula": _IN_PLACE + "the formula uses a wrong argument.",
     **dict.fromkeys(("shift", "reverse", "transpose", "rows", "elsewhere"), _MOVED),
     "precision": "The errors are as small as those of rounding: a value is kept in a type with too "
                  "few bits.",
@@ -1125,6 +1147,9 @@ def of_pattern(data: Data) -> str:
     if data.region is not None:
         return "The other elements are right, and so is the formula: a mask, a bound or an index " \
                "tells these elements from the others."
+    if _is_scattered(data):
+        return "Wrong elements are scattered among right ones: a condition on values, such as a " \
+               "comparison or a maximum, tells them apart."
     if data.map:
         return "The map shows which elements share the mistake: whole rows or columns point at " \
                "an index, blocks at the program or step that owns them, single elements at a " \
@@ -1135,9 +1160,19 @@ def of_pattern(data: Data) -> str:
     return ""
 
 
-def mistake(kind: str) -> str:
-    """The meaning of a finding whose cause is a statement with this kind of mistake."""
-    return _MISTAKES[kind]
+def mistake(kind: str, part: str = "", unused: Sequence[str] = ()) -> str:
+    """The meaning of a finding whose cause is a statement with this kind of mistake.
+
+    Args:
+        part: the submission's expression that is wrong, where it is a single one.
+        unused: names of the submission that the right statement uses and nothing else does.
+    """
+    words = [_MISTAKES[kind]]
+    if part:
+        words.append(f"Look at `{part}`.")
+    if unused:
+        words.append(f"{_code(unused)} {'is' if len(unused) == 1 else 'are'} not used anywhere.")
+    return " ".join(words)
 
 
 NOT_WRITTEN = "This part is not written yet."
@@ -1164,13 +1199,14 @@ def where(line: int | None, file: str, marker: str, todos: Sequence[int], *,
 
     Args:
         seen_at: the line of the access or call that shows the mistake, where it is another one.
-        also: a second line.
+        also: a second line that is wrong too, so that the places are no alternatives.
         missing: a statement is missing behind the line.
     """
     places = [f"{'after ' * missing}line {line}{f' and line {also}' if also else ''}"
               f"{f' of {file}' if file else ''}"] if line else []
     if todos:
-        numbers = ranges(todos) if len(todos) > 3 else joined(map(str, todos), "or")
+        between = "and" if also else "or"  # two causes, or alternatives
+        numbers = ranges(todos) if len(todos) > 3 else joined(map(str, todos), between)
         places.append(f"{marker} {numbers}")
     words = ", ".join(places)
     shown = f" (seen at line {seen_at})" if seen_at and seen_at not in (line, also) else ""
@@ -1198,7 +1234,7 @@ def next_step(code: str, data: Data, todos: Sequence[int]) -> str:
         return "Keep the value in a variable instead of loading it, or add a barrier between " \
                "store and load: `tl.debug_barrier()`."
     if code == "P01":
-        return f"Fill in TODO {todos[0]} first; `tritonlab hint --todo {todos[0]}` helps." \
+        return f"Fill in TODO {todos[0]} first; `tritonlab hint --todo {todos[0]}` shows a hint." \
             if todos else "Replace each `...`, then run `tritonlab grade` again."
     if todos and code != "P02":
         return f"`tritonlab hint --todo {todos[0]}` shows a hint."

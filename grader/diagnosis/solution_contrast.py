@@ -2,7 +2,8 @@
 
 Solution and submission are compared statement by statement, where their functions and names agree.
 What differs without effect, or without effect on this case, is not a cause: each cause is proved by
-runs of the failing case. Only lines and kinds of mistakes leave this module, never code.
+runs of the failing case. Lines, kinds of mistakes and code of the submission leave this module,
+never code of the solution.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 
 from grader.submission import syntax
 from grader.submission.dataflow import lines_elsewhere
-from grader.submission.mistake_kinds import kind_of
+from grader.submission.mistake_kinds import kind_of, part_of
 from grader.submission.statement_diff import Edit, edits, patched
 from grader.submission.todo_regions import numbered_comments, places
 from grader.suite import Mutant
@@ -37,6 +38,9 @@ class Cause:
         missing: the statement is missing.
         todo: the number of its place in the exercise, if it has one.
         in_solution: the lines of the right statement; empty where there should be none.
+        part: the submission's expression that is wrong, where it is a single one.
+        unused: names that the submission defines in this function and never uses, and that the
+            right statement uses.
     """
 
     line: int
@@ -44,6 +48,8 @@ class Cause:
     missing: bool = False
     todo: int | None = None
     in_solution: range = range(0)
+    part: str = ""
+    unused: tuple[str, ...] = ()
 
     def may_be(self, mutant: Mutant, solution: str) -> bool:
         """Whether a known mistake changes the statement of this cause."""
@@ -81,8 +87,23 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
     of_solution = places(theirs, solution, numbered_comments(solution), exercise).lines
     return [Cause(max(1, one.line), kind_of(one.mine, one.theirs), one.mine is None,
                   of_solution.get(one.solution_line) or numbers.get(one.line),
-                  _lines(one.theirs))
+                  _lines(one.theirs), part_of(one.mine, one.theirs), _unused(mine, one))
             for one in deciding]
+
+
+def _unused(tree: ast.Module, edit: Edit) -> tuple[str, ...]:
+    """Names of the function around an edit that only the right statement would use."""
+    around = next((node for node in tree.body if isinstance(node, ast.FunctionDef)
+                   and node.lineno <= edit.line <= syntax.last_line(node)), None)
+    if around is None or edit.theirs is None:
+        return ()
+    named = [node for node in ast.walk(around) if isinstance(node, ast.Name)]
+    used = {node.id for node in named if isinstance(node.ctx, ast.Load)}
+    defined = {node.id for node in named} | {
+        node.arg for node in ast.walk(around.args) if isinstance(node, ast.arg)}
+    wanted = [node.id for node in ast.walk(edit.theirs)
+              if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    return tuple(name for name in dict.fromkeys(wanted) if name in defined - used)
 
 
 def _lines(node: ast.stmt | None) -> range:

@@ -149,7 +149,7 @@ def _without_solution(finding: Finding, completed: Completed, todos: Collection[
     shown = shown.within("step", group=guilty.group, title=guilty.title) if guilty else \
         shown.within("steps together")
     return replace(shown, todos=numbers,
-                   where=messages.where(line, "", suite.marker, numbers),
+                   where=messages.where(line, "", suite.marker, numbers, also=finding.also),
                    next_step=messages.next_step(finding.code, data, numbers))
 
 

@@ -1,13 +1,13 @@
 """Names the kind of mistake in which one statement differs from another, such as swapped strides.
 
-The name never holds code of either statement.
+The name holds code of neither statement.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from grader.submission.syntax import last_name
 
@@ -16,6 +16,7 @@ _REDUCTIONS = frozenset(("sum", "max", "min", "argmax", "argmin", "reduce", "cum
 _OF_AXES = frozenset(("program_id", "num_programs", "stride", "size"))
 _NARROW = ("float16", "bfloat16")
 _ROOTS = frozenset(("sqrt", "rsqrt", "sqrt_rn"))
+MOST_CHARACTERS = 60  # of an expression that is quoted
 _ACCESSES = frozenset(("load", "store"))
 
 
@@ -33,8 +34,20 @@ def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
     pairs = list(_differing(mine, theirs))
     kind = _of_pair(*pairs[0]) if len(pairs) == 1 else ""
     if kind in ("", "arguments", "name"):
-        return _swapped(mine, theirs) or kind or _of_values(mine, theirs)
+        return _swapped(mine, theirs) or kind or _of_values(mine, theirs) or \
+            _rearranged(mine, theirs)
     return kind
+
+
+def part_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
+    """The one expression of ``mine`` that differs; empty where several do, or it is long."""
+    pairs = list(_differing(mine, theirs)) if mine and theirs else []
+    one, other = pairs[0][:2] if len(pairs) == 1 else (None, None)
+    if isinstance(one, ast.Call) and isinstance(other, ast.Call) and \
+            ast.dump(one.func) != ast.dump(other.func):
+        one = one.func
+    code = ast.unparse(one) if isinstance(one, ast.expr) else ""
+    return code if len(code) <= MOST_CHARACTERS and "\n" not in code else ""
 
 
 def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
@@ -62,9 +75,12 @@ def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
                 _operators(one) == _operators(other):
             return "parentheses"
     if isinstance(other, ast.BinOp) and (_same(one, other.left) or _same(one, other.right)):
-        return "missing term"
+        return f"missing {_part(type(other.op))}"
     if isinstance(one, ast.BinOp) and (_same(one.left, other) or _same(one.right, other)):
-        return "root" if called in _ROOTS else "superfluous term"
+        return "root" if called in _ROOTS else f"superfluous {_part(type(one.op))}"
+    if isinstance(one, ast.Call) and isinstance(other, ast.Call) and \
+            _dumps([*one.args, *one.keywords]) == _dumps([*other.args, *other.keywords]):
+        return "function"
     if isinstance(one, ast.BinOp) and isinstance(other, ast.BinOp):
         if _same(one.left, other.right) and _same(one.right, other.left):
             return "operands"
@@ -77,6 +93,10 @@ def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
         return "narrow type"
     if isinstance(one, ast.operator):
         return "operator"
+    if isinstance(one, ast.expr) and isinstance(other, ast.BinOp) and \
+            Counter(_leaves(one)) < Counter(_leaves(other)):
+        more = Counter(_operators(other)) - Counter(_operators(one))
+        return f"missing {_part(next(iter(more)))}"
     if isinstance(one, ast.Name) and isinstance(other, ast.Name):
         return "name"
     return ""
@@ -119,6 +139,30 @@ def _swapped(mine: ast.stmt, theirs: ast.stmt) -> str:
     in_call = any(isinstance(node, ast.Call) and moved <= {
         one.id for one in node.args if isinstance(one, ast.Name)} for node in ast.walk(mine))
     return "arguments" if in_call else "names"
+
+
+def _rearranged(mine: ast.stmt, theirs: ast.stmt) -> str:
+    """The kind where both have the same parts in another arrangement."""
+    ours, others = ([node for node in ast.walk(statement) if isinstance(node, ast.Call)]
+                    for statement in (mine, theirs))
+    for one, other in zip(ours, others, strict=False):
+        if last_name(one.func) == last_name(other.func) == "where" and \
+                _dumps(one.args) == _dumps([*other.args[:1], *other.args[:0:-1]]):
+            return "branches"
+    parts = [Counter(_dumps(node for node in ast.walk(statement) if isinstance(
+        node, ast.Name | ast.Constant | ast.operator))) for statement in (mine, theirs)]
+    return "placement" if ours and parts[0] == parts[1] else ""
+
+
+def _part(operator: type[ast.operator]) -> str:
+    """What an operator adds to an expression."""
+    if operator in (ast.BitAnd, ast.BitOr):
+        return "condition"
+    return "term" if operator in (ast.Add, ast.Sub) else "factor"
+
+
+def _dumps(nodes: Iterable[ast.AST]) -> list[str]:
+    return [ast.dump(node) for node in nodes]
 
 
 def _names(statement: ast.stmt) -> list[str]:

@@ -25,14 +25,12 @@ class Edit:
         mine: the submission's statement; None where one is missing.
         theirs: the solution's statement; None where the submission has one more.
         line: of ``mine``, or of what the missing statement follows.
-        last: the last line of ``mine``, or of its head.
         solution_line: of ``theirs``; 0 without one.
     """
 
     mine: ast.stmt | None
     theirs: ast.stmt | None
     line: int
-    last: int
     solution_line: int
     slot: _Slot = (0, "", 0)
 
@@ -49,7 +47,7 @@ def edits(mine: ast.Module, theirs: ast.Module) -> list[Edit]:
         if name in own:
             differing += _between(own[name], statement)
         else:
-            differing.append(Edit(None, statement, 0, 0, statement.lineno,
+            differing.append(Edit(None, statement, 0, statement.lineno,
                                   (id(mine), "body", len(mine.body))))
     return sorted(differing, key=lambda one: one.line)
 
@@ -104,7 +102,7 @@ def _definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 def _between(mine: ast.stmt, theirs: ast.stmt) -> Iterator[Edit]:
     """The edits of two statements that stand for each other."""
     if type(mine) is not type(theirs) or _head(mine) != _head(theirs):
-        yield Edit(mine, theirs, syntax.first_line(mine), _last_of_head(mine), theirs.lineno)
+        yield Edit(mine, theirs, syntax.first_line(mine), theirs.lineno)
         if isinstance(mine, ast.Try):
             return  # with other handlers, all of it is replaced
     if isinstance(mine, _Compound) and type(mine) is type(theirs):
@@ -127,14 +125,13 @@ def _in_bodies(around: Any, other: Any, field: str) -> Iterator[Edit]:
         if one is not None and two is not None:
             yield from _between(one, two)
         elif one is not None:
-            yield Edit(one, None, one.lineno, _last_of_head(one), 0)
+            yield Edit(one, None, one.lineno, 0)
         elif two is not None:
             behind = mine[at] if at < len(mine) else None
             before = mine[at - 1] if at else around
             line = before.lineno if at else _last_of_head(around)
-            last = syntax.last_line(before) if at else line
             slot = slots[id(behind)] if behind is not None else len(getattr(around, field))
-            yield Edit(None, two, line, last, two.lineno, (id(around), field, slot))
+            yield Edit(None, two, line, two.lineno, (id(around), field, slot))
 
 
 def _paired(mine: Sequence[ast.stmt], theirs: Sequence[ast.stmt],

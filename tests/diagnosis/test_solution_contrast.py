@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import grader
-from grader.diagnosis.solution_contrast import MOST_RUNS, causes
+from grader.diagnosis import codes, messages
+from grader.diagnosis.solution_contrast import MOST_RUNS, Cause, causes
+from grader.report import Finding
 from grader.suite.mutants import Mutant, Patch
 from tests.diagnosis.test_todo_pointers import MODULES
 
@@ -20,6 +22,19 @@ def _causes(wrong: str, needed: set[str]) -> tuple[list[tuple[int, str]], int]:
         return {line.strip() for line in text.split("\n")} >= needed
 
     return [(one.line, one.kind) for one in causes(wrong, RIGHT, "", {"f"}, passes)], len(runs)
+
+
+def test_places_of_two_causes_are_no_alternatives():
+    finding = Finding("N01", "4 of 4 elements are wrong.", line=9)
+    known = Mutant("m", "", codes=("N01",), meaning="Both.", todos=(3, 2, 7), patches=())
+    both = [Cause(4, todo=2), Cause(5, todo=3)]
+
+    two, one, none = (codes.explain(finding, [known], {}, causes=some)
+                      for some in (both, both[:1], ()))
+
+    assert (two.where, two.also) == ("Line 4 and line 5, TODO 2 and 3 (seen at line 9)", 5)
+    assert one.where == "Line 4, TODO 2 (seen at line 9)"
+    assert none.where == "Line 9, TODO 3, 2 or 7"
 
 
 def test_what_differs_without_effect_is_no_cause():
@@ -45,6 +60,18 @@ def test_two_causes_are_named_and_three_are_another_kernel():
                          ids=["the solution fails it too", "the submission passes it"])
 def test_a_case_that_tells_nothing_has_no_cause(needed):
     assert _causes(RIGHT.replace("x + 2", "x + 20"), needed)[0] == []
+
+
+def test_a_name_that_only_the_right_statement_would_use_is_unused():
+    right = "def f(x, n):\n    y = x + 1\n    z = y * n\n    return z\n"
+    wrong = right.replace("y * n", "x * n")
+
+    [cause] = causes(wrong, right, "", {"f"}, lambda text: "y * n" in text)
+
+    assert (cause.line, cause.part, cause.unused) == (3, "x", ("y",))
+    assert messages.mistake(cause.kind, cause.part, cause.unused) == (
+        "One name in this statement is not the one that belongs there. Look at `x`. `y` is not "
+        "used anywhere.")
 
 
 def test_runs_are_bounded():

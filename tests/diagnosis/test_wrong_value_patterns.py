@@ -347,10 +347,19 @@ def test_a_map_that_tells_nothing_is_not_drawn(wrong):
     (WrongValues("values", 3, 9, (0,), 1.0, 2.0, region=fault("end", unit="element", side="last")),
      "bound"),
     (WrongValues("values", 3, 9, (0,), 1.0, 2.0, map=("x..",), scale=(3,)), "map"),
+    (WrongValues("values", 3, 9, (0,), 1.0, 2.0, map=("+++",), scale=(3,)), "condition on values"),
     (WrongValues("values", 9, 9, (0,), 1.0, 2.0), "No element is right"),
 ])
 def test_wrong_values_have_a_meaning_by_what_they_look_like(data, words):
     assert words in messages.of_pattern(data)
+
+
+def test_a_map_of_mixed_blocks_only_is_not_shown():
+    mixed, useful = (messages.text(WrongValues(
+        "values", 3, 9, (0,), 1.0, 2.0, map=(rows,), scale=(3,))) for rows in ("+++", "x+."))
+
+    assert "+++" not in mixed
+    assert "x+." in useful
 
 
 def test_a_single_number_has_none():

@@ -171,7 +171,7 @@ def test_a_report_shows_times_beside_their_limits(run, judge):
 
     assert "Correctness: PASS the same on the NVIDIA H200" in shown
     assert ("Performance: 16 384 x 4 096 floats: measured 3.85 TB/s, 90 % of this GPU's copy "
-            "speed, 75 % is asked for; 40 repeats, spread 3 %") in shown
+            "speed, 75 % is required; 40 repeats, spread 3 %") in shown
     assert "Evidence: fast (interpreter)" in shown
 
 

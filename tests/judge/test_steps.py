@@ -156,16 +156,18 @@ def test_code_of_the_solution_in_a_message_is_replaced():
     completed = complete(text, *texts(module))
     line, code = next((n, code) for n, code in completed.lines.items() if "tl.load" in code)
     suite = suite_of(module)
-    quoting, naming, own = (
+    quoting, naming, own, both = (
         stepwise._without_solution(finding, completed, (1, 2), steps_of(module)[0], suite)
         for finding in (
             Finding("N01", f"see {code} there", line=line),
             Finding("N01", "the sum is 3", line=line),
-            Finding("N01", "the sum is 3", line=1)))
+            Finding("N01", "the sum is 3", line=1),
+            Finding("N01", "the sum is 3", line=1, also=2, todos=(1, 2))))
 
     assert code not in quoting.seen
     assert "The reference solution's code" in quoting.seen
     assert ("the sum is 3" in naming.seen, naming.line, own.line) == (True, None, 1)
+    assert both.where == "Line 1 and line 2, TODO 1 and 2"
 
 
 # -- every module ----------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from grader.diagnosis import messages
-from grader.submission.mistake_kinds import kind_of
+from grader.submission.mistake_kinds import kind_of, part_of
 
 # (the wrong statement, the right one, the kind)
 KINDS = [
@@ -24,6 +24,14 @@ KINDS = [
     ("pid = tl.program_id(1)", "pid = tl.program_id(0)", "axis"),
     ("n = a.stride(0)", "n = a.stride(1)", "axis"),
     ("acc = acc", "acc = acc + bias", "missing term"),
+    ("acc = acc", "acc = acc * alpha", "missing factor"),
+    ("h = m % W", "h = m // W % H", "missing factor"),
+    ("m = i < H", "m = (i >= 0) & (i < H)", "missing condition"),
+    ("m = i < H", "m = (i < H) & (j < W)", "missing condition"),
+    ("y = s * n", "y = s", "superfluous factor"),
+    ("y = tl.max(x, axis=0)", "y = tl.sum(x, axis=0)", "function"),
+    ("y = tl.where(x < 0, x, 0.0)", "y = tl.where(x < 0, 0.0, x)", "branches"),
+    ("r = 1.0 / tl.sqrt(v) + eps", "r = 1.0 / tl.sqrt(v + eps)", "placement"),
     ("out = acc.to(tl.float16)", "out = (acc + bias).to(tl.float16)", "missing term"),
     ("y = tl.sqrt(s + eps)", "y = tl.sqrt(s)", "root"),
     ("y = tl.exp(s + eps)", "y = tl.exp(s)", "superfluous term"),
@@ -61,6 +69,20 @@ def test_the_sentence_of_a_kind_holds_no_code_of_a_solution(kind):
     assert words.endswith(".")
     assert "tl." not in words
     assert "stride_" not in words
+
+
+@pytest.mark.parametrize(("wrong", "right", "part"), [
+    ("total = p * n", "total = p * size", "n"),
+    ("y = tl.max(x, axis=0)", "y = tl.sum(x, axis=0)", "tl.max"),
+    ("mask = offs <= n", "mask = offs < n", "offs <= n"),
+    ("k = a * c + b * d", "k = a + c - b * d", "a * c + b * d"),
+    ("f(b, a, c)", "f(a, b, c)", ""),
+    ("acc *= scale", None, ""),
+    (None, "acc *= scale", ""),
+    (f"x = {' + '.join('abcdefghijklmnopqrst')} + y", "x = f(y)", ""),
+])
+def test_the_part_is_the_submission_s_expression_where_a_single_one_differs(wrong, right, part):
+    assert part_of(_statement(wrong), _statement(right)) == part
 
 
 def test_the_other_way_round_is_another_mistake():

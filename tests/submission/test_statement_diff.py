@@ -31,19 +31,19 @@ def double(x):
 '''
 
 
-def _edits(wrong: str) -> list[tuple[int, int, bool, bool]]:
-    return [(one.line, one.last, one.mine is None, one.theirs is None)
+def _edits(wrong: str) -> list[tuple[int, bool, bool]]:
+    return [(one.line, one.mine is None, one.theirs is None)
             for one in edits(ast.parse(wrong), ast.parse(RIGHT))]
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), [
-    ("offs < n", "offs <= n", [(11, 11, False, False)]),
-    ("2 * x", "x", [(14, 14, False, False)]),
-    ("    mask = offs < n\n", "", [(10, 10, True, False)]),
-    ("    return x\n", "    x = x\n    return x\n", [(19, 19, False, True)]),
-    ("range(2)", "range(3)", [(12, 12, False, False)]),
-    ("BLOCK = 64", "BLOCK = 32", [(4, 4, False, False)]),
-    ("x_ptr, n, BLOCK: tl.constexpr", "n, x_ptr, BLOCK: tl.constexpr", [(7, 8, False, False)]),
+    ("offs < n", "offs <= n", [(11, False, False)]),
+    ("2 * x", "x", [(14, False, False)]),
+    ("    mask = offs < n\n", "", [(10, True, False)]),
+    ("    return x\n", "    x = x\n    return x\n", [(19, False, True)]),
+    ("range(2)", "range(3)", [(12, False, False)]),
+    ("BLOCK = 64", "BLOCK = 32", [(4, False, False)]),
+    ("x_ptr, n, BLOCK: tl.constexpr", "n, x_ptr, BLOCK: tl.constexpr", [(7, False, False)]),
     ('    """Doubles."""\n', "    # another comment\n", []),
     ("import triton\n", "import triton, torch\n", []),
     ("def double", "def helper(x):\n    return x\n\n\ndef double", []),

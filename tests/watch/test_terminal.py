@@ -404,7 +404,7 @@ def test_plain_output_has_one_fact_a_line_and_says_that_keys_are_off(place):
 
     assert program.returncode == 143
     assert "Keys are off: there is no terminal to read them from.\n" in lines
-    assert any(re.match(r"FAILED track1/softmax \d+ of \d+ checks passed", line) for line in lines)
+    assert any(re.match(r"FAILED track1/softmax graded in", line) for line in lines)
     assert not any("\x1b" in line or line.startswith(" ") for line in lines)
 
 

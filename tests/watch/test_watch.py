@@ -659,11 +659,11 @@ def test_of_two_cases_that_fail_alike_the_second_says_only_what_is_new(submissio
 
 @pytest.mark.parametrize(("keys", "step", "said"), [
     (True, "`tritonlab hint --todo 2` shows a hint.",
-     'Key h (hint 1 of 3 on "Addressing") shows a hint.'),
-    (True, "Fill in TODO 2 first; `tritonlab hint --todo 2` helps.",
-     'Fill in TODO 2 first; key h (hint 1 of 3 on "Addressing") helps.'),
+     'Key h shows hint 1 of 3 on "Addressing".'),
+    (True, "Fill in TODO 2 first; `tritonlab hint --todo 2` shows a hint.",
+     'Fill in TODO 2 first; key h shows hint 1 of 3 on "Addressing".'),
     (False, "`tritonlab hint --todo 2` shows a hint.",
-     '`tritonlab hint track1/softmax --todo 2` (hint 1 of 3 on "Addressing") shows a hint.'),
+     '`tritonlab hint track1/softmax --todo 2` shows hint 1 of 3 on "Addressing".'),
     (True, "Fix it, then run `tritonlab grade` again.", "Fix it, then save."),
     (False, "Fix it, then run `tritonlab grade` again.", "Fix it, then save."),
 ])

@@ -59,9 +59,7 @@ class Hint:
 
     def __str__(self) -> str:
         number = len(self.group.rungs)
-        if self.repeated:
-            return f'all {number} hints of "{self.group.title}" were shown; it repeats the last'
-        return f'hint {self.rung} of {number} on "{self.group.title}"'
+        return f'hint {self.rung} of {number} on "{self.group.title}"{" again" * self.repeated}'
 
     def to_dict(self) -> dict[str, Any]:
         return {"command": self.typed, "group": self.group.group, "title": self.group.title,

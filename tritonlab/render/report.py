@@ -78,18 +78,27 @@ def show_outcome(screen: Screen, module: Module, report: Report, reading: Journa
 
 
 def show_header(screen: Screen, module: Module, report: Report) -> None:
-    """Prints verdict, module, counts and time in one line, and why nothing is recorded."""
+    """Prints verdict, module, counts of a pass and time in one line, and why nothing is recorded.
+
+    Of a failure no counts are printed: they differ from grade to grade with the drawn inputs.
+    """
     style = {Verdict.PASSED: "pass", Verdict.FAILED: "fail", Verdict.ERROR: "fail"}
     checks = "public checks" if report.public_only else "checks"
     skipped, noisy = report.count(Verdict.SKIPPED), report.count(Verdict.INCONCLUSIVE)
     first = report.first_failure
     ungraded = first is not None and first.findings[:1] and len(report.deciding) == 1 and \
         first.findings[0].code.startswith("P")
-    counts = "nothing was run" if ungraded else q.listed(
-        f"{report.count(Verdict.PASSED)} of {len(report.deciding)} {checks} passed",
-        skipped and f"{skipped} skipped", noisy and f"{noisy} too noisy to tell")
+    passed = report.count(Verdict.PASSED)
+    if ungraded:
+        counts = "nothing was run, in"
+    elif first is not None:  # inputs are drawn anew, so other checks fail in the next grade
+        counts = f"{'public checks only, ' * report.public_only}graded in"
+    else:
+        counts = q.listed(f"{passed} of {len(report.deciding)} {checks} passed",
+                          skipped and f"{skipped} skipped",
+                          noisy and f"{noisy} too noisy to tell") + ", in"
     screen.line((str(report.verdict), style.get(report.verdict, "skip")), "  ",
-                (module.id, "strong"), f"  {counts}, in {report.seconds:.1f} s.")
+                (module.id, "strong"), f"  {counts} {report.seconds:.1f} s.")
     if report.partial:
         why = ": a single case is not evidence" if report.only else \
             ": with a given seed the inputs are known beforehand" if report.repeated else ""
@@ -113,12 +122,11 @@ def _show_first(screen: Screen, module: Module, failure: CaseResult, reading: Jo
 
 
 def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
-    """Prints the number of other failed checks in one line, and the names that fit."""
+    """Prints in one line that other checks failed, and the names that fit."""
     names = [r.name for r in _begun([r for r in report.deciding if r.fails and r is not failure])]
-    count = report.count(Verdict.FAILED) - 1
-    if count <= 0:
+    if not names:
         return
-    head = f"{q.plural(count, 'more check')} failed"
+    head = "More checks failed"
     room = screen.width - len(screen.label("Others")) - len(head)
     texts = (f"{': ' if first == len(names) else ', such as '}{'; '.join(names[:first])}"
              for first in range(len(names), 0, -1))
@@ -180,7 +188,7 @@ def _speed(report: Report) -> str:
             (f"; stretch goal {goal}" if goal else "")
     one = result.predicted or {}
     words = f"{result.name}: predicted {q.share(one['share'])} of {one['of']} speed on the " \
-            f"{one['target']}, {q.share(one['pass_at'])} is asked for"
+            f"{one['target']}, {q.share(one['pass_at'])} is required"
     if one["stretch"]:
         reached = "" if one["share"] >= one["stretch"] else "not "
         words += f"; stretch goal {q.share(one['stretch'])}, {reached}reached by the prediction"
@@ -309,15 +317,15 @@ def diagnosis(module: Module, finding: Finding,
 def next_step(module: Module, finding: Finding, reading: JournalReading | None = None) -> str:
     """The finding's next step, with the command of the next hint and the rung it leads to."""
     offer = hints.offer(module, finding, reading or JournalReading(()))
-    named = f"`{offer.typed}` ({offer})" if offer else f"`tritonlab hint {module.id}`"
-    asks = f"{named}{'' if offer and offer.repeated else ' asks a question that helps'}."
+    shows = f"`{offer.typed}` shows {offer}" if offer else \
+        f"`tritonlab hint {module.id}` shows a hint"
     if offer and not finding.todos:
-        return f"{finding.next_step} {asks}".strip()
+        return f"{finding.next_step} {shows}.".strip()
     if finding.next_step:
         example = f" `tritonlab explain {finding.name}` shows an example." * (not finding.todos)
-        return re.sub(r"`tritonlab hint --todo \d+`", lambda old: named if offer else old[0],
-                      finding.next_step) + example
-    return asks if offer or module.hints else ""
+        return re.sub(r"`tritonlab hint --todo \d+` shows a hint",
+                      lambda old: shows if offer else old[0], finding.next_step) + example
+    return f"{shows}." if offer or module.hints else ""
 
 
 def show_printed(screen: Screen, report: Report) -> None:

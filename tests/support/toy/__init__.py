@@ -109,12 +109,12 @@ GPU = "NVIDIA H200"
 CEILINGS = {"gpu": GPU, "copy_gb_s": 4_282.0, "matmul_tflops": 790.0, "measured_at": "2026-11-22"}
 SAME = case(f"the same on the {GPU}", facts={"right": "4 of 4 cases, each run twice"})
 TIMED = case("16 384 x 4 096 floats", kind=Kind.PERFORMANCE, clocked=True,
-             facts={"measured": "3.85 TB/s, 90 % of this GPU's copy speed, 75 % is asked for; 40 "
+             facts={"measured": "3.85 TB/s, 90 % of this GPU's copy speed, 75 % is required; 40 "
                                 "repeats, spread 3 %"},
              measured={"ms": 0.139, "share": 0.9, "pass_at": 0.75})
 NOISY = replace(TIMED, verdict=Verdict.INCONCLUSIVE, reason="no clear time in 3 tries.")
 SLOW = replace(TIMED, verdict=Verdict.FAILED, findings=(Finding(
-    "T07", "1.93 TB/s, 45 % of this GPU's copy speed, 75 % is asked for."),))
+    "T07", "1.93 TB/s, 45 % of this GPU's copy speed, 75 % is required."),))
 FAST = (*PASSING[:-1], SAME, TIMED)
 ON_GPU = {"gpu": GPU, "ceilings": CEILINGS, "target": "NVIDIA H200 SXM", "on_gpu": PASSING[:4]}
 FAILING = (
