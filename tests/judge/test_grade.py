@@ -112,6 +112,7 @@ RIGHT = contiguous_only(KERNEL)
 PRINTING = RIGHT.replace("    tl.store(", """    if tl.program_id(0) < 2:
         tl.device_print("x", x)
         tl.device_print("pid", tl.program_id(0), hex=True)
+        tl.static_print("x is", x)
     tl.store(""")
 
 
@@ -129,6 +130,7 @@ def test_what_a_kernel_prints_is_reported_of_one_case(graded, text, options, cas
     assert bool(first) is bool(case)
     assert not case or first.startswith("(0, 0, 0)  x: [")
     assert "(0, 0, 0)  pid: 0x00000000" in report.printed or not case
+    assert first.count("x is fp32[") == bool(case)
     assert "..." in first or case != "a thousand"
 
 

@@ -54,6 +54,7 @@ _UNARY: dict[str, Callable[..., Array]] = {
     "sqrt": np.sqrt, "precise_sqrt": np.sqrt, "rsqrt": libdevice.rsqrt, "erf": libdevice.erf,
 }
 _WHOLE = 32  # values of a block that tl.device_print shows whole
+_WIDTH = 76  # columns of its lines, which a report indents
 _TRITON = tuple(int(part) for part in triton.__version__.split(".")[:2])
 _ONE_BIT = (np.add, np.subtract, np.multiply)
 
@@ -392,8 +393,9 @@ class Builder:
         blocks = [value.full(memory.attempt.count) for value in values]
         along = [memory.running.place_along(axis).tolist() for axis in range(3)]
         for row, (x, y, z) in enumerate(zip(*along, strict=True)):
-            for shown in [_text(block[row], hexadecimal) for block in blocks] or [""]:
-                memory.print(f"({x}, {y}, {z}) {prefix}{shown}")
+            lead = f"({x}, {y}, {z}) {prefix}"
+            for shown in [_text(block[row], hexadecimal, lead) for block in blocks] or [""]:
+                memory.print(f"{lead}{shown}")
 
     def create_assert(self, condition: Handle, message: str) -> None:
         self._hold(condition, "an assertion", f": {message}" if str(message) else "")
@@ -494,13 +496,14 @@ def _scales(handle: Handle, length: int) -> Array:
     return np.repeat(factors, length // factors.shape[-1], axis=-1)
 
 
-def _text(values: Array, hexadecimal: bool) -> str:
+def _text(values: Array, hexadecimal: bool, lead: str) -> str:
     """One program's values; of more than 32, the first and last ones along each axis."""
     formatter: Any = None
     if hexadecimal:
         values = np.asarray(values).view(np.dtype(f"u{values.dtype.itemsize}"))
         formatter = {"int": lambda n: f"0x{n:0{2 * values.itemsize}x}"}
-    return np.array2string(np.asarray(values), threshold=_WHOLE, formatter=formatter)
+    return np.array2string(np.asarray(values), threshold=_WHOLE, formatter=formatter,
+                           prefix=lead, max_line_width=_WIDTH)
 
 
 def _convert_custom_types(arg: Any, dst_ty: Any, rounding: Any, _semantic: Any = None) -> Any:

@@ -51,7 +51,8 @@ class Memory:
         self.duplicate_writes = duplicate_writes
         self.observed = Observations()
         self.determined = not duplicate_writes
-        self.printed: list[str] | None = None  # by tl.device_print; None: to standard output
+        self.printed: list[str] | None = None  # by kernels; None: to standard output
+        self._printed_once: set[str] = set()
         self._launches = 0
         self._last_segment = LEAST_SEGMENT
         self._start((0, 0, 0), "")
@@ -70,11 +71,17 @@ class Memory:
         return self.printed is not None and len(self.printed) >= MAX_PRINTED
 
     def print(self, text: str) -> None:
-        """Print or keep what ``tl.device_print`` shows of one program."""
+        """Prints or keeps what ``tl.device_print`` shows of one program."""
         if self.printed is None:
             print(text)
         elif not self.printed_enough:
             self.printed += [line[:MAX_PRINTED_LINE] for line in text.splitlines()]
+
+    def print_once(self, text: str) -> None:
+        """Prints or keeps a line of ``tl.static_print``, which the programs of a launch share."""
+        if text not in self._printed_once:
+            self._printed_once.add(text)
+            self.print(text)
 
     @property
     def attempt(self) -> Attempt:

@@ -463,11 +463,13 @@ def device_print(*args: Any, **options: Any) -> None:
     """``tl.device_print``, which is also what ``print`` means to the compiler.
 
     Raises:
-        NotInAKernel: the first argument is not a string.
+        NotInAKernel: the first argument is not a string, or another one is.
     """
-    if not isinstance(plain(args[0] if args else options.get("prefix")), str):
-        raise NotInAKernel("a kernel prints by `tl.device_print`, and its first argument must be a "
-                           'string that names the value: `tl.device_print("x", x)`')
+    prefix, *values = args or (options.get("prefix"),)
+    strings = [isinstance(plain(value), str) for value in (prefix, *values)]
+    if strings != [True] + [False] * len(values) or not options.keys() <= {"prefix", "hex"}:
+        raise NotInAKernel("a kernel prints with `tl.device_print`, which takes one string that "
+                           'names the values, then the values: `tl.device_print("x", x)`')
     _ORIGINALS["device_print"](*args, **options, _semantic=interpreter.interpreter_semantic)
 
 
@@ -521,6 +523,14 @@ def static_assert(condition: Any, message: Any = "") -> None:
         raise NotInAKernel(f"a tl.static_assert does not hold{reason}")
 
 
+def static_print(*values: Any, sep: Any = " ", **_: Any) -> None:
+    """``tl.static_print``: prints constants, and the types of values, when a kernel is compiled."""
+    texts = (f"{value.type.scalar}{list(map(plain, value.shape))}" if isinstance(value, tl.tensor)
+             else str(plain(value)) for value in values)
+    memory = interpreter.interpreter_semantic.builder.memory
+    memory.print_once(str(plain(sep)).join(texts))
+
+
 def tensor_text(tensor: Any) -> str:
     """Renders ``print(tensor)`` for the first program, the only one that runs.
 
@@ -534,7 +544,7 @@ def tensor_text(tensor: Any) -> str:
 # What kernels see in the place of functions of Triton's language.
 REPLACED: dict[str, Any] = {
     "range": program_range, "static_range": static_range, "static_assert": static_assert,
-    "device_print": device_print, "multiple_of": promises.multiple_of,
+    "static_print": static_print, "device_print": device_print, "multiple_of": promises.multiple_of,
     "max_contiguous": promises.max_contiguous, "max_constancy": promises.max_constancy,
     "reduce": combinators.reduce, "associative_scan": combinators.scan,
     "map_elementwise": combinators.map_elementwise,

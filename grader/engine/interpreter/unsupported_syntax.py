@@ -48,7 +48,8 @@ def constant(value: Any) -> Any:
         NotInAKernel: it is known only when the kernel runs.
     """
     if isinstance(value, tl.tensor):
-        raise NotInAKernel("an f-string can only hold constants")
+        raise NotInAKernel("an f-string can only hold constants; values that are known only when "
+                           'the kernel runs are printed by `tl.device_print("x", x)`')
     return value
 
 

@@ -753,6 +753,16 @@ def python_print_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
     print(tl.load(x_ptr))
 
 
+@triton.jit
+def sentence_print_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
+    print("x is", tl.load(x_ptr), "here")
+
+
+@triton.jit
+def f_string_print_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
+    print(f"x is {tl.load(x_ptr)}")
+
+
 STOPPED = {
     "if on a block": (if_on_block_kernel, "L05", "a block of shape [8]", 2),
     "not a power of two": (arange_kernel, "L05", "arange's range must be a power of 2", 1),
@@ -763,7 +773,29 @@ STOPPED = {
     "endless recursion": (recursive_kernel, "R01", "calls itself", 1),
     "device assert": (device_assert_kernel, "R01", "x is small", 1),
     "print without a name": (python_print_kernel, "L05", '`tl.device_print("x", x)`', 1),
+    "print of two strings": (sentence_print_kernel, "L05", '`tl.device_print("x", x)`', 1),
+    "print of an f-string": (f_string_print_kernel, "L05", '`tl.device_print("x", x)`', 1),
 }
+
+
+@triton.jit
+def printing_kernel(x_ptr, BLOCK_SIZE: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK_SIZE))
+    tl.static_print("x is", x, f"of {BLOCK_SIZE}")
+    tl.device_print("x", x)
+
+
+def test_lines_of_static_print_come_once_and_blocks_are_folded_within_the_width() -> None:
+    bench = Bench()
+    bench.memory.printed = []
+
+    bench.launch(printing_kernel, (2,), x_ptr=bench.input(floats(64) / 7), BLOCK_SIZE=64)
+
+    assert bench.memory.printed.count("x is fp32[64] of 64") == 1
+    first, second = (index for index, line in enumerate(bench.memory.printed) if "x: [" in line)
+    assert bench.memory.printed[first].startswith("(0, 0, 0)  x: [0.         0.14285715 0.2857143")
+    assert bench.memory.printed[second].startswith("(1, 0, 0)  x: [")
+    assert max(map(len, bench.memory.printed)) <= 76
 
 
 @pytest.mark.parametrize(("kernel", "code", "seen", "line"), STOPPED.values(), ids=STOPPED)
