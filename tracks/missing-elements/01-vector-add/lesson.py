@@ -1,4 +1,4 @@
-"""Worked example: scale_shift, out[i] = a * x[i] + b, step by step and then by the clock."""
+"""Worked example: scale_shift, out[i] = a * x[i] + b, step by step, then timed."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def walk_through(n_items: int, width: int, a: float, b: float) -> None:
         note = f"masked off: {', '.join(missing)}" if missing else "all of them exist"
         print(f"   program {pid}: {pid} * {width} + (0 to {width - 1}) = {items}   {note}")
 
-    print("\n3. What does memory hold afterwards? (? = nobody has written there yet)")
+    print("\n3. What does memory hold afterwards? (? = not yet written)")
     for count in range(programs + 1):
         out = torch.full_like(x, float("nan"))
         if count:

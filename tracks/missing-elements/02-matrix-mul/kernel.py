@@ -34,7 +34,7 @@ def matmul_kernel(
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,    # rows of a tile of C; all three are powers of two
     BLOCK_N: tl.constexpr,    # columns of a tile of C
-    BLOCK_K: tl.constexpr,    # columns of A and rows of B per step, at least 16
+    BLOCK_K: tl.constexpr,    # columns of A and rows of B per step, at least 16 (float32: 8)
     GROUP_M: tl.constexpr,    # rows of tiles per group; programs go down the columns of a group
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
@@ -48,11 +48,11 @@ def matmul_kernel(
     first_pid_m = ...  # TODO 6: which row of tiles is the first of this program's group?
     group_height = ...  # TODO 7: how many rows of tiles does that group have?
     local = pid % group_tiles
-    pid_m = ...  # TODO 8: in which row of tiles is tile `local` of the group, column by column?
+    pid_m = ...  # TODO 8: in which row of tiles is the tile with number `local` in its group?
     pid_n = ...  # TODO 9: in which column of tiles is it?
 
     offs_m = ...  # TODO 10: which rows of A and C does the tile cover? (in 64 bits)
-    offs_n = ...  # TODO 11: which columns of B and C does it cover?
+    offs_n = ...  # TODO 11: which columns of B and C does it cover? (in 64 bits)
     acc = ...  # TODO 12: with which value, shape and dtype does the accumulator start?
 
     # Everything that all steps share is computed before the loop; the loop only advances pointers.

@@ -1,4 +1,4 @@
-"""Worked example: many rows times many matrices, tile by tile, and the order of tiles in memory."""
+"""Worked example: X.T @ X for many matrices, step by step, and two orders of the tiles."""
 
 from __future__ import annotations
 
@@ -17,66 +17,68 @@ DEVICE = "cuda" if HAS_GPU else "cpu"
 
 
 @triton.jit
-def vecmat_kernel(
-    x_ptr, w_ptr, out_ptr,     # [n_batch, K], [n_batch, K, N], [n_batch, N]
-    N, K,
-    stride_xb, stride_xk,      # elements from one entry to the next along each dimension
-    stride_wb, stride_wk, stride_wn,
-    stride_ob, stride_on,
-    BLOCK_N: tl.constexpr,     # results that one program owns
-    BLOCK_K: tl.constexpr,     # products per result and step
+def gram_kernel(
+    x_ptr, out_ptr,            # [n_batch, n_rows, n_cols], [n_batch, n_cols, n_cols]
+    n_rows, n_cols,
+    stride_xb, stride_xr, stride_xc,  # elements from one matrix, row or column of x to the next
+    ROWS: tl.constexpr,        # rows of x per step
+    SIDE: tl.constexpr,        # a power of two >= n_cols: all results of a matrix in one block
     ACC: tl.constexpr,         # dtype of the accumulator; not float32 only to show the error
 ):
-    """out[i, n] = sum_k x[i, k] * w[i, k, n]. One program owns BLOCK_N results of one row i.
+    """out[i, c, d] = sum_r x[i, r, c] * x[i, r, d]. One program owns all results of matrix i.
 
-    Reads K * (BLOCK_N + 1) elements and stores BLOCK_N of them.
+    Loads n_rows * n_cols elements and stores n_cols * n_cols.
     """
-    # Who am I? The grid has one dimension, the results have two: which row, which part of it?
-    # Numbering the parts row by row, the row is the quotient and the part is the remainder.
-    pid = tl.program_id(axis=0).to(tl.int64)
-    parts = tl.cdiv(N, BLOCK_N)
-    i = pid // parts
-    part = pid % parts
+    # Who am I? One program per matrix. The id has 64 bits, since id * stride may pass 2**31.
+    i = tl.program_id(axis=0).to(tl.int64)
 
-    # What is mine? A block of columns. The sums begin at zero, one for each column.
-    offs_n = part * BLOCK_N + tl.arange(0, BLOCK_N)
-    acc = tl.zeros((BLOCK_N,), dtype=ACC)
+    # What is mine? All pairs of columns, so the accumulator is a square block of zeros.
+    cols = tl.arange(0, SIDE).to(tl.int64)
+    acc = tl.zeros((SIDE, SIDE), dtype=ACC)
 
-    for start in range(0, K, BLOCK_K):
-        offs_k = start + tl.arange(0, BLOCK_K)
+    for start in range(0, n_rows, ROWS):
+        rows = start + tl.arange(0, ROWS).to(tl.int64)
 
-        # A piece of the row x[i]: one dimension, one stride along it.
-        x_ptrs = x_ptr + i * stride_xb + offs_k * stride_xk
-        x = tl.load(x_ptrs, mask=offs_k < K, other=0.0)
+        # [:, None] makes a column of the row indices, [None, :] a row of the column indices. Adding
+        # the two broadcasts to a block of addresses, one for each row and each column. The same
+        # happens to the two comparisons of the mask.
+        x_ptrs = x_ptr + i * stride_xb + rows[:, None] * stride_xr + cols[None, :] * stride_xc
+        inside = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
 
-        # A tile of the matrix w[i]. [:, None] makes a column of the numbers k, [None, :] a row of
-        # the numbers n. Adding a column and a row broadcasts them to a block of addresses: each k
-        # with each n. The same happens where their comparisons meet in a mask.
-        w_ptrs = w_ptr + i * stride_wb + offs_k[:, None] * stride_wk + offs_n[None, :] * stride_wn
-        w_mask = (offs_k[:, None] < K) & (offs_n[None, :] < N)
-        w = tl.load(w_ptrs, mask=w_mask, other=0.0)
+        # Rows beyond the last one take part in every sum, so they are zero.
+        x = tl.load(x_ptrs, mask=inside, other=0.0)
 
-        # Multiply each row of the tile with its x, then sum over k. Elements beyond K are zero in
-        # both factors: a product of zeros changes no sum. Those beyond N are never stored.
-        products = x[:, None].to(ACC) * w.to(ACC)
-        acc += tl.sum(products, axis=0)
+        # The sum over r needs r along the columns of the first factor: the tile is transposed.
+        # SIDE x ROWS times ROWS x SIDE, added to SIDE x SIDE.
+        acc = tl.dot(tl.trans(x), x, acc, input_precision="ieee", out_dtype=ACC)
 
-    # The sums are float32. They are converted to the dtype of the result once, at the end.
-    out_ptrs = out_ptr + i * stride_ob + offs_n * stride_on
-    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=offs_n < N)
+    # The sums are converted to the dtype of the result once, at the end.
+    out_ptrs = out_ptr + i * n_cols * n_cols + cols[:, None] * n_cols + cols[None, :]
+    exists = (cols[:, None] < n_cols) & (cols[None, :] < n_cols)
+    tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=exists)
 
 
-def vecmat(x: torch.Tensor, w: torch.Tensor, acc: tl.dtype = tl.float32) -> torch.Tensor:
-    """Row i of x times matrix i of w, for all i. Strides may be any: nothing is copied."""
-    n_batch, K, N = w.shape
-    out = torch.empty((n_batch, N), dtype=x.dtype, device=x.device)
-    block_n, block_k = 64, 32
-    grid = (n_batch * triton.cdiv(N, block_n),)
-    vecmat_kernel[grid](
-        x, w, out, N, K, *x.stride(), *w.stride(), *out.stride(),
-        BLOCK_N=block_n, BLOCK_K=block_k, ACC=acc,
+def gram(x: torch.Tensor, acc: tl.dtype = tl.float32) -> torch.Tensor:
+    """x[i].T @ x[i] for all i. Strides may be any: nothing is copied."""
+    n_batch, n_rows, n_cols = x.shape
+    out = torch.empty((n_batch, n_cols, n_cols), dtype=x.dtype, device=x.device)
+    side = max(16, triton.next_power_of_2(n_cols))
+    gram_kernel[(n_batch,)](
+        x, out, n_rows, n_cols, *x.stride(), ROWS=32, SIDE=side, ACC=acc,
     )
     return out
+
+
+@triton.jit
+def tile_order_kernel(out_ptr, n_down, n_across, BAND: tl.constexpr):
+    """Store each program's id at its tile: bands of BAND columns, row by row within a band."""
+    pid = tl.program_id(axis=0)
+    first_column = pid // (BAND * n_down) * BAND  # a full band has BAND * n_down tiles
+    width = min(n_across - first_column, BAND)    # the last band may be narrower
+    in_band = pid % (BAND * n_down)
+    row = in_band // width
+    column = first_column + in_band % width
+    tl.store(out_ptr + row * n_across + column, pid)
 
 
 @triton.jit
@@ -84,73 +86,68 @@ def show_addresses_kernel(out_ptr, stride_k, stride_n, BLOCK_K: tl.constexpr,
                           BLOCK_N: tl.constexpr):
     """Store, for each element of a tile, its offset from the first one."""
     offs_k, offs_n = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK_N)
-    field = offs_k[:, None] * stride_k + offs_n[None, :] * stride_n
+    distance = offs_k[:, None] * stride_k + offs_n[None, :] * stride_n
     offs = offs_k[:, None] * BLOCK_N + offs_n[None, :]
-    tl.store(out_ptr + offs, field)
+    tl.store(out_ptr + offs, distance)
 
 
 def show_addresses() -> None:
     """Print the addresses of one tile in a matrix, in its transposed view and in a slice."""
-    print("1. Addresses of a tile of 4 x 4, in elements behind the first:")
+    print("1. Addresses of a tile of 4 x 4, in elements from the first one:")
     whole = torch.zeros(4, 7)
     views = (("a matrix of 4 x 7", whole), ("its transposed view", whole.mT),
              ("every other column of it", whole[:, ::2]))
     for name, view in views:
-        field = torch.zeros(4, 4, dtype=torch.int32, device=DEVICE)
-        show_addresses_kernel[(1,)](field, *view.stride(), BLOCK_K=4, BLOCK_N=4)
+        distances = torch.zeros(4, 4, dtype=torch.int32, device=DEVICE)
+        show_addresses_kernel[(1,)](distances, *view.stride(), BLOCK_K=4, BLOCK_N=4)
         print(f"   {name}, strides {tuple(view.stride())}")
-        for row in field.tolist():
+        for row in distances.tolist():
             print("     " + " ".join(f"{offset:3d}" for offset in row))
 
 
 def show_layouts() -> None:
     """Print that one kernel is right for three layouts of the same matrices."""
-    x, w = torch.randn(3, 100, device=DEVICE), torch.randn(3, 100, 70, device=DEVICE)
-    expected = torch.einsum("bk,bkn->bn", x.double(), w.double())
-    print("\n2. 3 rows of 100 numbers times 3 matrices of 100 x 70, by one kernel:")
+    x = torch.randn(3, 100, 20, device=DEVICE)
+    expected = x.double().mT @ x.double()
+    print("\n2. X.T @ X for 3 matrices of 100 x 20 in float32, by one kernel:")
     padded = torch.randn(3, 100, 90, device=DEVICE)
-    padded[:, :, 10:80] = w
+    padded[:, :, 10:30] = x
     for name, matrices in (
-        ("as they are", w),
-        ("stored transposed", w.mT.contiguous().mT),
-        ("columns 10 to 79 of wider ones", padded[:, :, 10:80]),
+        ("as they are", x),
+        ("stored transposed", x.mT.contiguous().mT),
+        ("columns 10 to 29 of wider ones", padded[:, :, 10:30]),
     ):
-        off = (vecmat(x, matrices).double() - expected).abs().max().item()
+        off = (gram(matrices).double() - expected).abs().max().item()
         print(f"   {name:<31} strides {tuple(matrices.stride())!s:<14} largest error {off:.1e}")
 
 
 def show_accumulators() -> None:
-    """Print what the type of the accumulator does to the error of a long sum."""
-    print("\n3. Sums of K products in float16, numbers around a half, by type of the accumulator:")
+    """Print what the dtype of the accumulator does to the error of a long sum."""
+    print("\n3. Sums of K products in float16, numbers around a half, by dtype of the accumulator:")
     print("   K            float16    float32")
     torch.manual_seed(0)
     for K in (64, 256, 1024, 4096):
-        x = (torch.randn(1, K) * 0.1 + 0.5).half().to(DEVICE)
-        w = (torch.randn(1, K, 64) * 0.1 + 0.5).half().to(DEVICE)
-        expected = torch.einsum("bk,bkn->bn", x.double(), w.double())
-        errors = [((vecmat(x, w, acc).double() - expected).norm() / expected.norm()).item()
+        x = (torch.randn(1, K, 16) * 0.1 + 0.5).half().to(DEVICE)
+        expected = x.double().mT @ x.double()
+        errors = [((gram(x, acc).double() - expected).norm() / expected.norm()).item()
                   for acc in (tl.float16, tl.float32)]
         print(f"   {K:5d}      {errors[0]:9.1e}  {errors[1]:9.1e}")
     print("   Rounding the exact sums to float16 once leaves about 2e-04.")
 
 
-def show_order(rows: int, columns: int, group: int, at_once: int) -> None:
-    """Print two orders of the tiles of C, and what the first programs need of A and B."""
-    print(f"\n4. {rows} x {columns} tiles of C. If {at_once} programs run at once, what do they "
+def show_order(n_down: int, n_across: int, band: int, at_once: int) -> None:
+    """Print two orders of the tiles of C, and the parts of A and B that the first programs read."""
+    print(f"\n4. {n_down} x {n_across} tiles of C. If {at_once} programs run at once, what do they "
           "read?")
-    for name, height in (("row by row", 1), (f"in groups of {group} rows", group)):
-        places = [
-            (m, n)
-            for first in range(0, rows, height)  # a group of rows of tiles after another
-            for n in range(columns)              # in it, a column after another
-            for m in range(first, min(first + height, rows))  # in that, from top to bottom
-        ]
-        numbers = [[places.index((m, n)) for n in range(columns)] for m in range(rows)]
-        seen = places[:at_once]
-        bands_a, bands_b = len({m for m, _ in seen}), len({n for _, n in seen})
+    for name, width in (("row by row", n_across), (f"in bands of {band} columns", band)):
+        owner = torch.empty(n_down, n_across, dtype=torch.int32, device=DEVICE)
+        tile_order_kernel[(n_down * n_across,)](owner, n_down, n_across, BAND=width)
+        first = owner < at_once
+        bands_a, bands_b = int(first.any(1).sum()), int(first.any(0).sum())
         print(f"   {name}: {bands_a} bands of A and {bands_b} of B, {bands_a + bands_b} in all")
-        for row in numbers:
-            print("     " + " ".join(f"{pid:3d}{'*' if pid < at_once else ' '}" for pid in row))
+        for row in owner.tolist():
+            print("    " + "".join(f" {pid:3d}{'*' if pid < at_once else ' '}"
+                                   for pid in row).rstrip())
 
 
 def count_bytes(side: int, itemsize: int) -> None:
@@ -165,20 +162,18 @@ def count_bytes(side: int, itemsize: int) -> None:
     print(f"   least     {least:17,d}  (   1.0x) {2 * side**3 / least:8.1f}")
 
 
-def measure(n_batch: int, sizes: list[int]) -> None:
+def measure(n_batch: int, heights: list[int]) -> None:
     """Print time and bandwidth on this GPU, beside PyTorch."""
-    print(f"   {n_batch} rows and matrices in float16 on {torch.cuda.get_device_name()}")
-    print("   K = N        kernel              torch.bmm")
-    for size in sizes:
-        x = torch.randn(n_batch, size, device=DEVICE).half()
-        w = torch.randn(n_batch, size, size, device=DEVICE).half()
-        gigabytes = (w.nbytes + 2 * x.nbytes) / 1e9
+    print(f"   {n_batch} matrices with 64 columns in float16 on {torch.cuda.get_device_name()}")
+    print("   rows    kernel                torch.bmm")
+    for n_rows in heights:
+        x = torch.randn(n_batch, n_rows, 64, device=DEVICE).half()
+        gigabytes = (x.nbytes + n_batch * 64 * 64 * 2) / 1e9
         cells = []
-        for function in (vecmat, lambda x, w: torch.bmm(x[:, None, :], w)):
-            ms = triton.testing.do_bench(lambda f=function, x=x, w=w: f(x, w),
-                                         return_mode="median")
+        for function in (gram, lambda x: torch.bmm(x.mT, x)):
+            ms = triton.testing.do_bench(lambda f=function, x=x: f(x), return_mode="median")
             cells.append(f"{ms:7.3f} ms {gigabytes / ms * 1e3:5.0f} GB/s")
-        print(f"   {size:5d}  {'   '.join(cells)}")
+        print(f"   {n_rows:5d}  {'   '.join(cells)}")
 
 
 def main() -> None:
@@ -187,20 +182,19 @@ def main() -> None:
     show_addresses()
     show_layouts()
     show_accumulators()
-    show_order(rows=5, columns=6, group=3, at_once=9)
+    show_order(n_down=5, n_across=7, band=3, at_once=9)
     count_bytes(side=4096, itemsize=2)
 
     print("\n6. How long does it take?")
     if HAS_GPU:
-        measure(64, [512, 1024, 2048])
+        measure(1024, [512, 1024, 2048])
     else:
         print("   No time is measured here. The interpreter runs the programs one after the")
         print("   other with NumPy, and its speed says nothing about a GPU. But the last column")
         print("   of the table shows what to expect. A GPU that reads 4,000 GB/s and computes 800")
-        print("   TFLOP/s has its ridge point at 200 FLOP/B. What many programs read at about")
-        print("   the same time comes from its L2 cache, which is faster than memory; so tiles of")
-        print("   128 are enough. A row times a matrix has an intensity of 1 FLOP/B in float16,")
-        print("   whatever its tiles: there, memory alone decides.")
+        print("   TFLOP/s has its ridge point at 200 FLOP/B, above every tile of the table. But")
+        print("   programs that run at the same time share much of their input through the L2")
+        print("   cache, which is faster than memory. So tiles of 128 are enough.")
 
 
 if __name__ == "__main__":

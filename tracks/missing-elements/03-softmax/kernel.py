@@ -4,8 +4,8 @@
 
 Shapes:  x has two dimensions (R rows, up to 65,536 columns), in float32, float16 or bfloat16;
          the result is a new tensor of that shape, dtype and device.
-Given:   all names, the order of the steps, the argument check, and the code for matrices whose
-         rows have gaps and for empty ones.
+Given:   all names, the order of the steps, the argument check, the copy for a column stride other
+         than 1, and the code for empty matrices.
 Missing: 19 blanks, in five groups with one idea each.
            A set-up    TODO 1 and 2       D arithmetic    TODO 9 to 14
            B row       TODO 3 to 6        E host          TODO 15 to 19

@@ -1,4 +1,4 @@
-"""Worked example: log-sum-exp of every row, by element, with and without shift, by the clock."""
+"""Worked example: log-sum-exp of every row, with and without the shift, then timed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def logsumexp_kernel(
     BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
     SHIFT: tl.constexpr,       # False leaves the stable form out, to show what happens then
 ):
-    """out[m] = log(sum(exp(x[m]))). One program owns row m and makes one number of it.
+    """out[m] = log(sum(exp(x[m]))). One program owns row m and reduces it to a number.
 
     Moves n_rows * (n_cols + 1) * itemsize bytes: each element is loaded once, each result stored.
     """
@@ -96,7 +96,7 @@ def show_padding(values: list[float]) -> None:
 
 
 def show_overflow() -> None:
-    """Print both forms for rows that exp takes as they are, and for rows that it does not."""
+    """Print both forms for rows inside and outside the range of exp in float32."""
     print("\n2. The same rows without and with the shift, in float32:")
     print("   row                     without      with   float64")
     for first in (1, 50, 100, -200):
@@ -107,7 +107,7 @@ def show_overflow() -> None:
         exact = torch.logsumexp(x.double(), dim=1).item()
         numbers = ", ".join(f"{value:.0f}" for value in row)
         print(f"   {numbers:<20} {naive:>10.4f} {stable:>9.4f} {exact:>9.4f}")
-    print("   exp(89) is too large for float32 and exp(-104) too small; inf and 0 are left.")
+    print("   In float32, exp(89) is inf and exp(-104) is 0.")
 
 
 def show_rows(n_rows: int, width: int, start: int, stop: int) -> None:

@@ -30,8 +30,8 @@ def gram_kernel(
     x_mask = (span < n_rows)[:, None] & (span < n_cols)[None, :]
     x = tl.load(x_ptr + span[:, None] * n_cols + span[None, :], mask=x_mask, other=PADDING)
 
-    # `tl.dot` sums over the columns of the first block, which are the rows of the second. It does
-    # not know which of them are padding.
+    # `tl.dot` sums over the columns of the first block, which are the rows of the second,
+    # padding included.
     gram = tl.dot(x, tl.trans(x))  # float32 for blocks of float16
 
     out_mask = (span < n_rows)[:, None] & (span < n_rows)[None, :]
