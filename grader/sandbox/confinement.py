@@ -54,7 +54,8 @@ class Isolation(JsonObject):
     def describe(self) -> str:
         """A line for reports and certificates: ``tier 2: landlock ABI 7, seccomp, ...``."""
         if self.tier == 0:
-            return "separate processes with limits only" + (", as root" if self.privileged else "")
+            as_root = ", as root" if self.privileged else ""
+            return f"tier 0: separate processes with limits only{as_root}"
         parts = [f"landlock ABI {self.landlock}"] if self.landlock else []
         parts += ["seccomp"] if self.seccomp else []
         parts.append("as root" if self.privileged else "unprivileged user")

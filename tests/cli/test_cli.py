@@ -20,6 +20,7 @@ import grader
 import tritonlab
 from grader.diagnosis.messages import NOT_WRITTEN
 from grader.report import CaseResult, Details, Finding, Kind, Verdict
+from grader.sandbox import Isolation
 from grader.suite.case_selection import UnknownCase
 from tests.support import toy
 from tritonlab import errors
@@ -431,6 +432,24 @@ def test_what_the_learner_printed_is_shown_short_and_harmless(run, judge):
     assert "line 99" in shown.out
     assert "… 95 lines left out …" in shown.out
     assert "line 50" not in shown.out
+
+
+@pytest.mark.parametrize(("isolation", "line"), [
+    (Isolation(privileged=True), "The sandbox of this machine reaches tier 0 of 2: separate "
+     "processes with limits only, as root. Grade only code that you trust here; `tritonlab doctor` "
+     "names what would close it."),
+    (Isolation(0, True), "The sandbox of this machine reaches tier 1 of 2: seccomp, unprivileged "
+     "user; without landlock. Grade only code that you trust here; `tritonlab doctor` names what "
+     "would close it."),
+    (Isolation(7, True), None)], ids=["tier 0", "tier 1", "tier 2"])
+def test_a_sandbox_that_lacks_a_measure_is_named_below_the_verdict(run, judge, isolation, line):
+    judge(toy.FAILING, isolation=isolation.describe())
+    run("start", "softmax")
+
+    shown = run("grade", "--plain")
+
+    assert (shown.out.splitlines()[1] == line) is (line is not None)
+    assert ("sandbox" in shown.out) is (line is not None)
 
 
 def test_a_broken_grader_is_exit_code_3_and_not_the_kernel_s_fault(run, judge):

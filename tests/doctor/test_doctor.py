@@ -113,7 +113,7 @@ def test_what_the_sandbox_lacks_is_named_with_its_remedy(run, machine) -> None:
     shown = run("doctor", "--plain")
 
     assert shown.code == 0
-    assert "NOTE sandbox: separate processes with limits only, as root" in shown.out
+    assert "NOTE sandbox: tier 0: separate processes with limits only, as root" in shown.out
     assert "Do not grade untrusted files on this machine." in shown.out
     assert "NOTE sandbox without landlock" in shown.out
     assert "Take Linux 5.13." in shown.out

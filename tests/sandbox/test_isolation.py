@@ -317,8 +317,8 @@ def test_of_an_installed_package_all_is_given_but_the_hidden_parts(tmp_path: Pat
         (Isolation(1, True, True), 1, "tier 1: landlock ABI 1, seccomp, as root"),
         (Isolation(0, True), 1, "tier 1: seccomp, unprivileged user; without landlock"),
         (Isolation(5, False), 1, "tier 1: landlock ABI 5, unprivileged user; without seccomp"),
-        (Isolation(), 0, "separate processes with limits only"),
-        (Isolation(privileged=True), 0, "separate processes with limits only, as root"),
+        (Isolation(), 0, "tier 0: separate processes with limits only"),
+        (Isolation(privileged=True), 0, "tier 0: separate processes with limits only, as root"),
     ])
 def test_a_tier_is_named_in_words(isolation: Isolation, tier: int, words: str) -> None:
     assert (isolation.tier, isolation.describe()) == (tier, words)

@@ -103,6 +103,16 @@ def show_header(screen: Screen, module: Module, report: Report) -> None:
         why = ": a single case is not evidence" if report.only else \
             ": with a given seed the inputs are known beforehand" if report.repeated else ""
         screen.line((f"Nothing is recorded{why}.", "dim"))
+    if weak := weak_sandbox(report):
+        screen.line((weak, "skip"))
+
+
+def weak_sandbox(report: Report) -> str:
+    """A sentence about the machine's sandbox where it lacks a measure, else nothing."""
+    if not report.isolation.startswith(("tier 0", "tier 1")):
+        return ""
+    return (f"The sandbox of this machine reaches {report.isolation.replace(':', ' of 2:', 1)}. "
+            "Grade only code that you trust here; `tritonlab doctor` names what would close it.")
 
 
 def _show_first(screen: Screen, module: Module, failure: CaseResult, reading: JournalReading,

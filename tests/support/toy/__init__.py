@@ -137,4 +137,5 @@ def report(results: tuple[CaseResult, ...], kernel: Path | None = None, suite_sh
         suite="missing-elements/03-softmax", source_sha256=hashlib.sha256(source).hexdigest(),
         suite_sha256=suite_sha256, grader_version="0.1.0",
         versions={"torch": "2.13.0", "triton": "3.9.0"}, engine="interpreter",
-        isolation="separate processes", seed="00ff", results=results, seconds=0.42, **more)
+        seed="00ff", results=results, seconds=0.42,
+        **{"isolation": "separate processes", **more})
