@@ -371,7 +371,8 @@ def _blanks_in_files(count: int, total: int, files: Sequence[str], lines: Sequen
 
 def _steps(count: int, total: int, steps: int, right: Sequence[str], begun: bool, group: str,
            title: str, todos: Sequence[int], functions: Sequence[str]) -> str:
-    places = f"TODO {ranges(todos)}" if todos else _code(functions)
+    places = f"TODO {ranges(todos)}" if todos else _code(
+        name for name in functions if name.casefold() != title.casefold())
     step = f"step {group} ({places}): {title}." if places else f"step {group}: {title}."
     if right:
         done = f"Step{'s' if len(right) > 1 else ''} {joined(right)} " \
@@ -384,7 +385,8 @@ def _steps(count: int, total: int, steps: int, right: Sequence[str], begun: bool
 
 def _left(count: int, total: int) -> str:
     if count <= total:
-        return f"{count} of {total} blanks {'is' if count == 1 else 'are'} left"
+        blanks = "blank" if total == 1 else "blanks"
+        return f"{count} of {total} {blanks} {'is' if count == 1 else 'are'} left"
     return "1 blank is left" if count == 1 else f"{count} blanks are left"
 
 

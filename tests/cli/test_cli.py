@@ -868,6 +868,27 @@ def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
            "`tritonlab hint track1/softmax` chooses one for you.\n")
 
 
+def test_hints_go_on_with_the_next_group_for_the_same_function(run, judge, course_root):
+    module = course_root / "tracks/missing-elements/03-softmax/module.toml"
+    text = module.read_text().replace("todos = [1]", 'functions = ["swish"]')
+    module.write_text(text.replace("todos = [2, 3]", 'functions = ["swish"]'))
+    finding = replace(toy.WRONG, where="", todos=(), function="swish", next_step="Fix it.")
+    judge((toy.case("swish: 4 rows", Verdict.FAILED, finding=finding),))
+    run("start", "softmax")
+    run("grade")
+
+    hinted = [run("hint").out for _ in range(3)]
+    graded = run("grade")
+    later = [run("hint", "--function", "swish").out for _ in range(4)]
+    titled = run("hint", "--function", "Set-up")
+
+    assert "Hint 3 of 3: One line." in hinted[2]
+    assert 'shows hint 1 of 3 on "Addressing".' in " ".join(graded.out.split())
+    assert "Hint 1 of 3: Which row?" in later[0]
+    assert "Hint 3 of 3: Base plus row." in later[3]
+    assert "Hint 3 of 3: One line." in titled.out
+
+
 # ------------------------------------------------------------ tour
 
 

@@ -110,7 +110,7 @@ def test_a_blank_in_a_method_counts_and_what_a_protocol_declares_does_not(tmp_pa
     (finding,) = findings(tmp_path, RIGHT + methods, blanks=1)
 
     assert (finding.code, finding.line) == ("P01", line)
-    assert finding.seen == f"1 of 1 blanks is left: `...` on line {line}."
+    assert finding.seen == f"1 of 1 blank is left: `...` on line {line}."
     assert findings(tmp_path, RIGHT + declared, blanks=1) == []
 
 
@@ -253,7 +253,7 @@ def test_nothing_of_a_file_is_printed_while_it_is_inspected(tmp_path, capfd):
 
 @pytest.mark.parametrize(("dots", "total", "says"), [
     (1, 14, "1 of 14 blanks is left:"), (2, 14, "2 of 14 blanks are left:"),
-    (1, 0, "1 blank is left:"), (1, 1, "1 of 1 blanks is left:"),
+    (1, 0, "1 blank is left:"), (1, 1, "1 of 1 blank is left:"),
     (15, 14, "15 blanks are left:"), (3, 0, "3 blanks are left:"),
 ])
 def test_blanks_are_counted_in_words_that_can_be_true(tmp_path, dots, total, says):

@@ -83,7 +83,7 @@ def functions(ctx: typer.Context, incomplete: str) -> list[str]:
     """Completes the functions of the module that have hints."""
     the_course = course.load()
     module = _module_meant(ctx, the_course, workspace.require(the_course.example))
-    return [name for group in module.hints for name in group.functions]
+    return list(dict.fromkeys(name for group in module.hints for name in group.functions))
 
 
 @harmless

@@ -89,9 +89,14 @@ def suite_of(module: Module) -> "Suite":
 
 
 def steps_of(module: Module) -> tuple[Step, ...]:
-    """Returns the steps of an exercise: its groups of hints, in order."""
+    """Returns the steps of an exercise: its groups of hints, in order.
+
+    Further groups for the same functions belong to the step of the first one.
+    """
+    firsts = {group.todos or group.functions: group for group in reversed(module.hints)}
     return () if module.files else tuple(
-        Step(group.group, group.title, group.todos, group.functions) for group in module.hints)
+        Step(group.group, group.title, group.todos, group.functions)
+        for group in reversed(firsts.values()))
 
 
 @contextlib.contextmanager

@@ -23,9 +23,10 @@ def choose(module: Module, reading: JournalReading, todo: int | None = None,
     if todo is not None or function is not None:
         group = module.hint_group(todo, function if todo is None and function else "")
         if group is not None:
-            return group
+            titled = function == group.title and function not in group.functions
+            return group if titled else _unread(module, group, reading)
         numbers = sorted(n for group in module.hints for n in group.todos)
-        names = ", ".join(name for group in module.hints for name in group.functions)
+        names = ", ".join(dict.fromkeys(n for group in module.hints for n in group.functions))
         if todo is not None:
             message = f"no {module.marker} {todo}." + (
                 f" They go from {numbers[0]} to {numbers[-1]}." if numbers else "")
@@ -39,9 +40,17 @@ def choose(module: Module, reading: JournalReading, todo: int | None = None,
         if group := module.hint_group(number):
             return group
     if last and (group := module.hint_group(function=last["function"] or "")):
-        return group
+        return _unread(module, group, reading)
     left = (g for g in module.hints if reading.hints(module.id, g.group) < len(g.rungs))
     return next(left, module.hints[-1])
+
+
+def _unread(module: Module, group: HintGroup, reading: JournalReading) -> HintGroup:
+    """Returns the first group for the same function with hints that were not shown."""
+    same = [one for one in module.hints if one == group or
+            set(group.functions).intersection(one.functions)]
+    return next((one for one in same if reading.hints(module.id, one.group) < len(one.rungs)),
+                same[-1])
 
 
 @dataclass(frozen=True)
@@ -115,6 +124,7 @@ def offer(module: Module, finding: Finding, reading: JournalReading) -> Hint | N
     group = module.hint_group(todo, function or "")
     if group is None:
         return None
+    group = _unread(module, group, reading)
     place = f"--todo {todo}" if todo else f"--function {_to_type(module, group, function or '')}"
     return replace(next_rung(module, group, reading), typed=f"tritonlab hint {module.id} {place}")
 
