@@ -237,7 +237,8 @@ def attention(
         q: (B, Hq, Sq, D) in float16, bfloat16 or float32, with 1 <= D <= 128; any strides.
         k, v: (B, Hk, Sk, D) of the same dtype. Hq / Hk consecutive heads of q share a head of k.
         causal: whether query m sees only the keys 0 to m.
-        scale: factor of the scores, an int or a float; None means 1 / sqrt(D).
+        scale: factor of the scores from the caller, any finite int or float; None means
+            1 / sqrt(D).
         return_lse: whether to return the log-sum-exp of each query's scores, too, (B, Hq, Sq) in
             float32.
 

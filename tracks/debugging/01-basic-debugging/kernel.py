@@ -3,13 +3,13 @@
 Goal:    repair the nine kernels, record the cause of each failure, and make the tools useful.
 Shapes:  in the docstring of each wrapper. Tensors are contiguous and have at most 2**31 - 1
          elements. Results are new tensors; inputs are not modified.
-Given:   everything that is right. Each kernel or its wrapper has exactly one bug. The comment above
-         each kernel describes the symptom; nobody has looked for the cause.
+Given:   all of the code. Each kernel or its wrapper has exactly one bug. The comment above each
+         kernel describes the symptom, not the cause.
 Judged:  values     float32, float16, bfloat16; sizes around a block, NaN and infinities
          memory     every access is in bounds, and every element of the result is written
          cost       each input element is read once and each result is written once
-         DIAGNOSES  phase and cause as the README lists them, and a part of the faulty line as it
-                    is in this file now, before you repair it
+         DIAGNOSES  phase and cause from the tables of the README, and a part of the faulty line,
+                    copied from this file before you repair it
          compare    planted differences: NaN, infinities, empty and 0-d tensors
          trace_program   the output of one program, and nothing from the others
 

@@ -1,4 +1,4 @@
-"""Worked example: a kernel that mirrors rows, wrong for most shapes, and how to find out why."""
+"""Worked example: diagnosis of a kernel that mirrors rows and is wrong for most shapes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def wrong_places(x: torch.Tensor, repaired: bool = False) -> list[list[int]]:
 
 def show_symptom() -> None:
     x = labeled(4, 8)
-    print("1. The symptom. Row 1 of 4 x 8 numbers, each of which tells its place:")
+    print("1. The symptom. Row 1 of a 4 x 8 matrix; each number encodes its position:")
     for name, matrix in (("x", x), ("got", mirror(x)), ("expected", x.flip(1))):
         print(f"   {name:>8} " + " ".join(f"{int(v):4d}" for v in matrix[1]))
 
@@ -97,7 +97,7 @@ def compile_it() -> None:
     for debug in (False, True):
         made = triton.compile(ASTSource(mirror_kernel, signature, places),
                               target=GPUTarget("cuda", 90, 32), options={"debug": debug})
-        kept = "is in the code" if "__assertfail" in made.asm["ptx"] else "is left out"
+        kept = "is in the code" if "__assertfail" in made.asm["ptx"] else "is removed"
         print(f"compiled with debug={debug}: the assertion {kept}")
 
 
@@ -121,30 +121,30 @@ def printed_by(program: int, n_rows: int, n_cols: int) -> str:
 
 
 def ask_six_questions(compiler: subprocess.CompletedProcess[str]) -> None:
-    """Checks one phase after the other, each with a run that would show it."""
-    print("\n2. Which phase? The first question that is answered with yes names it.")
+    """Answers one question per phase, each by a run."""
+    print("\n2. Which phase? The first question with the answer yes decides.")
     x = labeled(4, 8)
 
     def answer(phase: str, question: str, is_so: bool, evidence: str) -> None:
         print(f"   {phase:<9} {question:<44} {'yes' if is_so else 'no':<4} {evidence}")
 
     refused = compiler.returncode != 0
-    answer("compile", "does the compiler refuse it?", refused,
-           compiler.stderr.strip().splitlines()[-1] if refused else "it made code for an H100")
+    answer("compile", "does Triton refuse the kernel?", refused,
+           compiler.stderr.strip().splitlines()[-1] if refused else "it compiles for an H100")
     wrong = [wrong_places(labeled(4, 8, dtype))
              for dtype in (torch.float32, torch.float16, torch.int32)]
-    answer("dtype", "do other types change which are wrong?", wrong[1:] != wrong[:-1],
-           f"{len(wrong[0])}, {len(wrong[1])}, {len(wrong[2])} wrong in three types")
+    answer("dtype", "are other elements wrong in other dtypes?", wrong[1:] != wrong[:-1],
+           f"{len(wrong[0])}, {len(wrong[1])}, {len(wrong[2])} wrong in three dtypes")
     mirror(x)
-    answer("launch", "does the call raise?", False, "it returned")
+    answer("launch", "does the call raise an exception?", False, "it returned")
     rows, columns = torch.arange(4)[:, None], torch.arange(8)
     read = rows * 4 + (8 - 1 - columns)  # the formula of the kernel, with its bug
     low, high = int(read.min()), int(read.max())
-    answer("memory", "is an offset outside of 0 to 31?", low < 0 or high > 31,
+    answer("memory", "is an offset outside 0 to 31?", low < 0 or high > 31,
            f"they are {low} to {high}")
     left = int((mirror(x, fill=-1.0) == -1.0).sum())
-    answer("boundary", "is an element left as it was?", left > 0, f"{left} still hold -1")
-    answer("value", "is a number wrong?", bool(wrong[0]), f"{len(wrong[0])} of {x.numel()}")
+    answer("boundary", "is an element never written?", left > 0, f"{left} still hold -1")
+    answer("value", "is a value wrong?", bool(wrong[0]), f"{len(wrong[0])} of {x.numel()}")
 
 
 def show_shapes(repaired: bool) -> None:
@@ -159,40 +159,40 @@ def show_shapes(repaired: bool) -> None:
 def reason_backwards() -> None:
     """Traces the first element of each row back to the address that it came from."""
     print("\n4. Where did the wrong numbers come from? Column 0 of each row, for 4 x 8:")
-    print("   row    got  stands at  expected  stands at  too low by")
+    print("   row    got   at index  expected   at index  too low by")
     x = labeled(4, 8)
     got, expected = mirror(x)[:, 0], x.flip(1)[:, 0]
     for row in range(4):
         found, wanted = (int((x.flatten() == v[row]).nonzero()) for v in (got, expected))
         print(f"   {row:3d} {int(got[row]):6d} {found:10d} {int(expected[row]):9d} {wanted:10d} "
               f"{wanted - found:11d}")
-    print("   Each row begins 4 too early for every row before it: rows are taken to be 4 apart.")
-    print("   They are 8 apart. 4 is the number of rows.")
+    print("   Row r is read 4 * r elements too early: the kernel uses 4 as the row stride. The row")
+    print("   stride is 8; 4 is the number of rows.")
 
 
 def look_inside(compiler: subprocess.CompletedProcess[str]) -> None:
-    print("\n5. Does the kernel itself say so? The offsets that program 3 reads, printed by it:")
+    print("\n5. Which offsets does program 3 read? The kernel prints them:")
     if HAS_GPU:
         print("   ", end="", flush=True)
         printed_by(3, 4, 8)
     else:
         print("   " + printed_by(3, 4, 8).replace("\n", "\n   "))
-    print("   Row 3 holds the places 24 to 31. The line that computes `source` is the faulty one:")
-    print("   it multiplies `row` by `n_rows`. While it was compiled, tl.static_print said:")
+    print("   Row 3 has the offsets 24 to 31. The line that computes `source` is wrong: it")
+    print("   multiplies `row` by `n_rows`. At compile time, tl.static_print printed:")
     print("   " + compiler.stdout.splitlines()[0])
 
 
 def assert_it(compiler: subprocess.CompletedProcess[str]) -> None:
-    print("\n6. An assertion that would have said so on the first day, tl.device_assert:")
+    print("\n6. Would tl.device_assert have caught it?")
     for line in compiler.stdout.splitlines():
         if line.startswith("compiled"):
             print(f"   {line}")
     if HAS_GPU:
-        print("   On a GPU a failed assertion ends all work of the process, so none is tried here.")
+        print("   On a GPU, a failed assertion ends all CUDA work, so it is not run here.")
         return
     try:
         mirror(labeled(4, 8), asserted=True)
-        said = "nothing, although the assertion does not hold there"
+        said = "no error, although the condition is false"
     except Exception as error:
         said = str(error).strip().splitlines()[-1]
     print(f"   interpreted with debug=True: {said}")
@@ -206,14 +206,14 @@ def main() -> None:
     ask_six_questions(compiler)
     print("\n3. For which shapes?")
     show_shapes(repaired=False)
-    print("   Right: one row, or as many rows as columns. Every row but the first one is wrong")
-    print("   elsewhere. So row 0 is where it should be, and the distance to the next is not.")
+    print("   Right: one row, or as many rows as columns. Otherwise all rows but row 0 are wrong.")
+    print("   So the start of row 0 is right, and the distance between rows is wrong.")
     reason_backwards()
     look_inside(compiler)
     assert_it(compiler)
     print("\n7. Diagnosis: value, wrong-stride, in the line with `row * n_rows`. Repaired:")
     show_shapes(repaired=True)
-    print("   The table of step 3 stays as a test. A matrix of 8 x 8 alone would have passed.")
+    print("   Keep the shapes of step 3 as a test. A test of 8 x 8 alone passes with the bug.")
 
 
 if __name__ == "__main__":

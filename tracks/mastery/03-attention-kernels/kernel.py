@@ -8,8 +8,10 @@ Shapes:  q (B, Hq, Sq, D), k and v (B, Hk, Sk, D), with Hq a multiple of Hk: Hq 
          q's shape; lse is (B, Hq, Sq) in float32, with the natural logarithm.
 Dtypes:  float16, bfloat16 or float32, the same for all three; any strides.
 Given:   the signature and its contract.
-Missing: everything else: kernels, grids, argument checks, and `DESIGN`.
+Missing: kernels, grids, argument checks, and `DESIGN`.
 Judged:  values  float32 scores, sums and logarithms; float32 inputs more accurate than TF32
+         NaN     in q: that row is NaN; in v: its column, for every query that sees the key.
+                 Infinities and NaN in k are not tested.
          memory  64-bit offsets; every access is in bounds
          cost    one launch, and no tensor of size Sq * Sk; causal attention does not visit tiles
                  that are masked completely
@@ -52,7 +54,8 @@ def attention(
         q: (B, Hq, Sq, D) in float16, bfloat16 or float32, with 1 <= D <= 128; any strides.
         k, v: (B, Hk, Sk, D) of the same dtype. Hq / Hk consecutive heads of q share a head of k.
         causal: whether query m sees only the keys 0 to m.
-        scale: factor of the scores, an int or a float; None means 1 / sqrt(D).
+        scale: factor of the scores from the caller, any finite int or float; None means
+            1 / sqrt(D).
         return_lse: whether to return the log-sum-exp of each query's scores, too, (B, Hq, Sq) in
             float32.
 

@@ -1,4 +1,4 @@
-"""Worked example: the log-sum-exp of long vectors in one pass, step by step and by the clock."""
+"""Worked example: the log-sum-exp of long rows in one pass, step by step, timed on a GPU."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
     os.environ["TRITON_INTERPRET"] = "1"  # set before Triton is imported
 
-import triton  # noqa: E402 - the line above decides how it will run kernels
+import triton  # noqa: E402 - reads TRITON_INTERPRET
 import triton.language as tl  # noqa: E402
 
 DEVICE = "cuda" if HAS_GPU else "cpu"
@@ -27,26 +27,26 @@ def logsumexp_kernel(
     row = tl.program_id(axis=0).to(tl.int64)  # row * n_cols may pass 2**31
     cols = tl.arange(0, BLOCK)
 
-    # The state is the running maximum (m_i in FlashAttention) and the sum of exp(x - maximum)
-    # (l_i). Before the first block they are -inf and 0.
-    largest = -float("inf")
-    total = 0.0
+    # The state: the running maximum m_i and the sum l_i of exp(x - m_i).
+    m_i = -float("inf")
+    l_i = 0.0
     for step in range(tl.cdiv(n_cols, BLOCK)):
-        here = step * BLOCK + cols
-        x = tl.load(x_ptr + row * n_cols + here, mask=here < n_cols, other=-float("inf"))
+        offs = step * BLOCK + cols
+        x = tl.load(x_ptr + row * n_cols + offs, mask=offs < n_cols, other=-float("inf"))
 
-        # The sum so far is relative to the old maximum. exp(x - new) = exp(x - old) exp(old - new),
-        # so one factor, alpha, rescales all of its terms at once.
-        new = tl.maximum(largest, tl.max(x, axis=0))
-        total = total * tl.exp(largest - new) + tl.sum(tl.exp(x - new), axis=0)
-        largest = new
+        # l_i is relative to the old maximum. exp(x - m_new) = exp(x - m_i) * exp(m_i - m_new), so
+        # one factor, alpha, rescales all of its terms.
+        m_new = tl.maximum(m_i, tl.max(x, axis=0))
+        alpha = tl.exp(m_i - m_new)
+        l_i = alpha * l_i + tl.sum(tl.exp(x - m_new), axis=0)
+        m_i = m_new
 
         if trace_ptr is not None:  # shows the state after each step
             at = trace_ptr + (row * tl.cdiv(n_cols, BLOCK) + step) * 2
-            tl.store(at, largest)
-            tl.store(at + 1, total)
+            tl.store(at, m_i)
+            tl.store(at + 1, l_i)
 
-    tl.store(out_ptr + row, largest + tl.log(total))
+    tl.store(out_ptr + row, m_i + tl.log(l_i))
 
 
 def logsumexp(x: torch.Tensor, block: int = 1024, trace: torch.Tensor | None = None):
@@ -57,25 +57,25 @@ def logsumexp(x: torch.Tensor, block: int = 1024, trace: torch.Tensor | None = N
 
 
 def show_states() -> None:
-    """Print maximum and sum after each step, for a row whose numbers grow."""
+    """Prints m_i and l_i after each step, for a row whose numbers grow."""
     x = torch.tensor([[1.0, 3.0, 2.0, 0.0, 5.0, 1.0, 100.0, 99.0, 100.0]], device=DEVICE)
     block = 2
     trace = torch.empty(1, triton.cdiv(x.shape[1], block), 2, device=DEVICE)
     out = logsumexp(x, block, trace)
     print("1. A row of 9 numbers, 2 at a time. The state after each step:")
-    print("   numbers        largest         sum    largest + log(sum)")
-    for step, (largest, total) in enumerate(trace[0].tolist()):
+    print("   numbers            m_i         l_i    m_i + log(l_i)")
+    for step, (m_i, l_i) in enumerate(trace[0].tolist()):
         part = ", ".join(f"{value:g}" for value in x[0, step * block:(step + 1) * block].tolist())
-        print(f"   {part:<12} {largest:9g} {total:11.6f} {largest + math.log(total):14.6f}")
+        print(f"   {part:<12} {m_i:9g} {l_i:11.6f} {m_i + math.log(l_i):14.6f}")
     print(f"   torch.logsumexp gives {float(torch.logsumexp(x.double(), 1)):.6f}, "
           f"the kernel {float(out):.6f}.")
-    print("   At 100 the sum shrank to nearly nothing: exp(5 - 100) of what it was.")
+    print("   When m_i grew from 5 to 100, alpha = exp(5 - 100) reduced the old sum to almost 0.")
 
 
 def show_dangers() -> None:
-    """Print what two shorter formulas give, and this one, for rows of three sizes."""
+    """Prints the results of two shorter formulas beside this one, for three magnitudes."""
     torch.manual_seed(3)
-    print("\n2. Three rows of 1,000 numbers, and shorter formulas in float32:")
+    print("\n2. Three rows of 1,000 numbers, by two shorter formulas and by this one, in float32:")
     print("   numbers near         exact     log(sum(exp))     max(x, 0) first    one pass")
     for center in (0.0, 200.0, -500.0):
         x = torch.randn(1, 1000, device=DEVICE) + center
@@ -88,18 +88,18 @@ def show_dangers() -> None:
 
 
 def show_parts() -> None:
-    """Print that parts of a row can be joined by their results alone."""
+    """Prints the merged result of two parts of a row."""
     torch.manual_seed(4)
     x = torch.randn(1, 3000, device=DEVICE)
     first, second = logsumexp(x[:, :1100].contiguous()), logsumexp(x[:, 1100:].contiguous())
     joined = float(torch.logaddexp(first, second))
-    print("\n3. Two parts of a row, joined by their results:")
-    print(f"   1,100 numbers {float(first):.5f}, the other 1,900 {float(second):.5f}, joined "
+    print("\n3. Two parts of a row, merged by logaddexp of their results:")
+    print(f"   1,100 numbers {float(first):.5f}, the other 1,900 {float(second):.5f}, merged "
           f"{joined:.5f}; all 3,000 at once {float(logsumexp(x)):.5f}")
 
 
 def measure(shapes: list[tuple[int, int]]) -> None:
-    """Print time and bandwidth on this GPU for several shapes, beside PyTorch."""
+    """Prints time and bandwidth on this GPU for several shapes, beside PyTorch."""
     print(f"   {torch.cuda.get_device_name()}, each number read once")
     print("   rows x columns              one pass           torch.logsumexp")
     for rows, cols in shapes:
@@ -124,7 +124,7 @@ def main() -> None:
     else:
         rows, cols = 8192, 1 << 15
         once = 4 * rows * cols
-        print("   No time is measured here: the interpreter runs programs one after the other")
+        print("   Nothing is timed without a GPU: the interpreter runs one program after the other")
         print(f"   with NumPy. {rows:,} rows of {cols:,} floats are {once:,} bytes. Read once, at")
         print(f"   3,000 GB/s, they take {once / 3e9:.2f} ms; maximum and sum in two passes,")
         print(f"   {2 * once / 3e9:.2f} ms.")
