@@ -12,7 +12,7 @@ from grader.engine.compiler import targets
 from grader.report import CaseResult, Report, Step, Verdict
 from grader.submission import source
 from tritonlab import errors
-from tritonlab.course.course import Course, Module
+from tritonlab.course.course import Course, HintGroup, Module
 from tritonlab.errors import BadCourse, CannotGrade, NotSaved, TritonlabError, UnusableFile, brief
 from tritonlab.progress import caches, certificate
 from tritonlab.progress.journal import JournalReading
@@ -93,10 +93,11 @@ def steps_of(module: Module) -> tuple[Step, ...]:
 
     Further groups for the same functions belong to the step of the first one.
     """
-    firsts = {group.todos or group.functions: group for group in reversed(module.hints)}
-    return () if module.files else tuple(
-        Step(group.group, group.title, group.todos, group.functions)
-        for group in reversed(firsts.values()))
+    firsts: dict[tuple[int | str, ...], HintGroup] = {}
+    for group in () if module.files else module.hints:
+        firsts.setdefault(group.todos or group.functions, group)
+    return tuple(Step(group.group, group.title, group.todos, group.functions)
+                 for group in firsts.values())
 
 
 @contextlib.contextmanager
