@@ -128,8 +128,13 @@ class _Search:
     def smallest(self, every: Sequence[Edit]) -> list[Edit]:
         """The edits of a smallest set; empty where all are not enough, or the runs are spent."""
         try:
-            # A failure that does not come again is none of the statements'.
-            deciding = self._among(list(every), []) if self.passes(every) else []
+            # Extra statements whose names the solution does not read stay, because the learner's
+            # other statements read them.
+            some = [one for one in every if one.theirs is not None]
+            if not 0 < len(some) < len(every) or not self.passes(some):
+                # A failure that does not come again is none of the statements'.
+                some = list(every) if self.passes(every) else []
+            deciding = self._among(some, []) if some else []
             return [] if deciding and self.passes([]) else deciding
         except _GivenUp:
             return []

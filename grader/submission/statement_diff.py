@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -20,6 +21,8 @@ _Slot = tuple[int, str, int]  # id of the node around, field, index of the state
 @dataclass(frozen=True, eq=False)
 class Edit:
     """A statement to replace, to remove or to add.
+
+    A statement that stands elsewhere in the solution is replaced at ``slot``.
 
     Args:
         mine: the submission's statement; None where one is missing.
@@ -54,10 +57,11 @@ def edits(mine: ast.Module, theirs: ast.Module) -> list[Edit]:
 
 def patched(tree: ast.Module, chosen: Collection[Edit]) -> str:
     """The source of a file with some edits made."""
-    instead = {id(one.mine): one.theirs for one in chosen if one.mine is not None}
+    instead = {id(one.mine): None if one.slot[0] else one.theirs
+               for one in chosen if one.mine is not None}
     added: dict[_Slot, list[ast.stmt]] = {}
     for one in chosen:
-        if one.mine is None and one.theirs is not None:
+        if one.slot[0] and one.theirs is not None:
             added.setdefault(one.slot, []).append(one.theirs)
 
     def body_of(node: ast.AST, field: str) -> list[ast.stmt]:
@@ -121,17 +125,35 @@ def _inside(mine: ast.AST, theirs: ast.AST) -> Iterator[Edit]:
 def _in_bodies(around: Any, other: Any, field: str) -> Iterator[Edit]:
     mine, theirs = _statements(around, field), _statements(other, field)
     slots = {id(statement): index for index, statement in enumerate(getattr(around, field))}
-    for one, two, at in _paired(mine, theirs):
+    pairs = list(_paired(mine, theirs))
+    moved = _moved(pairs)
+    for one, two, at in pairs:
         if one is not None and two is not None:
             yield from _between(one, two)
         elif one is not None:
-            yield Edit(one, None, one.lineno, 0)
+            if one not in moved.values():
+                yield Edit(one, None, one.lineno, 0)
         elif two is not None:
             behind = mine[at] if at < len(mine) else None
             before = mine[at - 1] if at else around
             line = before.lineno if at else _last_of_head(around)
             slot = slots[id(behind)] if behind is not None else len(getattr(around, field))
-            yield Edit(None, two, line, two.lineno, (id(around), field, slot))
+            if two in moved:
+                line = moved[two].lineno
+            yield Edit(moved.get(two), two, line, two.lineno, (id(around), field, slot))
+
+
+def _moved(pairs: Iterable[tuple[ast.stmt | None, ast.stmt | None, int]]
+           ) -> dict[ast.stmt, ast.stmt]:
+    """Assignments of the solution -> the only unpaired one of the same names in the submission."""
+    mine, theirs = defaultdict(list), defaultdict(list)
+    for one, two, _ in pairs:
+        if two is None and isinstance(one, ast.Assign):
+            mine[_does(one)].append(one)
+        if one is None and isinstance(two, ast.Assign):
+            theirs[_does(two)].append(two)
+    return {theirs[names][0]: ours[0] for names, ours in mine.items()
+            if len(ours) == len(theirs[names]) == 1}
 
 
 def _paired(mine: Sequence[ast.stmt], theirs: Sequence[ast.stmt],

@@ -51,6 +51,8 @@ def places(tree: ast.Module | None, text: str, comments: Mapping[int, int],
     for line, number in start.belonging(tree, text):
         if number in gone:
             lines.setdefault(line, number)
+    for line, number in list(start.following(tree, text, lines)):
+        lines.setdefault(line, number)
     for line, number in list(start.helping(tree, text, lines)):
         lines.setdefault(line, number)
     return Places(lines, start.imports or _imports(tree, text, comments),
@@ -76,7 +78,8 @@ def regions(tree: ast.Module, text: str, comments: Mapping[int, int]) -> dict[in
     """Line -> number of all lines of statements with such a comment in them or alone above them.
 
     Of a statement with a body, a comment in its head stands for the head alone, and one above it
-    for all that has no other; above a function, it stands for decorators and head.
+    for all that has no other; above a function, it stands for decorators and head. A DECIDE alone
+    in its line stands for the lines below it, up to the next empty line.
     """
     numbers = dict(comments)
     if not comments:
@@ -94,7 +97,26 @@ def regions(tree: ast.Module, text: str, comments: Mapping[int, int]) -> dict[in
     for first, last, number in sorted(above, reverse=True):  # the innermost first
         for line in range(first, last + 1):
             numbers.setdefault(line, number)
+    for line, number in numbered_comments(text, "DECIDE").items():
+        if written[line - 1].lstrip().startswith("#"):
+            for below in _below(line, written, comments):
+                numbers.setdefault(below, number)
     return numbers
+
+
+def _below(line: int, written: Sequence[str], comments: Mapping[int, int]) -> Iterator[int]:
+    """Lines of code that follow a comment without an empty line, and are not indented less."""
+    indent = _indent(written[line - 1])
+    for below in range(line + 1, len(written) + 1):
+        text = written[below - 1]
+        if below in comments or not text.strip() or _indent(text) < indent:
+            return
+        if not text.lstrip().startswith("#"):
+            yield below
+
+
+def _indent(text: str) -> int:
+    return len(text) - len(text.lstrip())
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
@@ -156,6 +178,22 @@ class _Start:
             times[key] += 1
             if number is not None:
                 yield from ((line, number) for line in range(first, last + 1))
+
+    def following(self, tree: ast.Module, text: str,
+                  lines: Mapping[int, int]) -> Iterator[tuple[int, int]]:
+        """Lines of new statements directly below one that is to be decided, and its place."""
+        for function in syntax.functions(tree):
+            if function.name not in self.decisions:
+                continue
+            number, end = None, 0
+            for key, first, last, _ in _keyed(function, text):
+                if first in lines:
+                    number = lines[first]
+                elif first != end + 1 or key in self.places:
+                    number = None
+                elif number is not None:
+                    yield from ((line, number) for line in range(first, last + 1))
+                end = last
 
     def helping(self, tree: ast.Module, text: str,
                 lines: Mapping[int, int]) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import grader
-from grader.diagnosis import codes, messages
+from grader.diagnosis import codes, messages, solution_contrast
 from grader.diagnosis.solution_contrast import MOST_RUNS, Cause, causes
 from grader.report import Finding
 from grader.suite.mutants import Mutant, Patch
@@ -74,6 +74,23 @@ def test_a_name_that_only_the_right_statement_would_use_is_unused():
         "used anywhere.")
 
 
+def test_names_that_only_the_submission_has_are_no_cause():
+    own = RIGHT.replace("    a0 = x + 0\n", "    y = x\n    z = 1\n    a0 = y + 0\n")
+    wrong = own.replace("a5 = x + 5", "a5 = y + 50")
+
+    named, runs = _causes(wrong, {"a5 = x + 5"})
+
+    assert [line for line, _ in named] == [9]
+    assert runs <= 6
+
+
+def test_a_statement_in_another_place_is_one_cause():
+    without = RIGHT.replace("    a2 = x + 2\n", "")
+    wrong = without.replace("    return", "    a2 = x - 2\n    return")
+
+    assert [line for line, _ in _causes(wrong, {"a2 = x + 2"})[0]] == [9]
+
+
 def test_runs_are_bounded():
     text = "".join(f"    b{n} = x + {n}\n" for n in range(32))
     wrong = "def f(x):\n" + text.replace(" + ", " - ")
@@ -99,6 +116,70 @@ MISTAKES = [
     ("layer-norm", "tl.sum(x, axis=0) / n_cols", "n_cols / tl.sum(x, axis=0)", "TODO 8",
      "other's place"),
 ]
+
+# (text of the exercise of tiling with its DECIDE comments and the solution's code, mistake, place)
+TILING = [
+    ("    batch = tl.program_id(axis=0).to(tl.int64)", "    batch = tl.program_id(axis=0)", 2),
+    ("+ rows[:, None] * stride_xm", "+ rows[:, None] * N", 3),
+    ("    cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)",
+     "    cols = tile_n + tl.arange(0, BLOCK_N)", 3),
+    ("(rows[:, None] < M) & (cols[None, :] < N)", "(rows[:, None] < N) & (cols[None, :] < M)", 4),
+    ("cols[None, :]) * M + rows[:, None]", "cols[None, :]) * N + rows[:, None]", 5),
+    ("    tl.store(out_ptrs, tile, mask=mask)",
+     "    tl.store(out_ptrs, tl.trans(tile), mask=tl.trans(mask))", 5),
+    ("    grid = (n_batch, ", "    grid = (1, ", 6),
+    ("    side = max(least, 64 ", "    side = max(least, 128 ", 7),
+    ("counted = calls[1:]", "counted = calls", 8),
+]
+
+
+@pytest.fixture(scope="module")
+def tiling():
+    """The exercise with its comments, and the code of the solution below each."""
+    exercise = (MODULES["tiling"].folder / "kernel.py").read_text()
+    solution = MODULES["tiling"].solution.read_text()
+
+    def part(text: str, first: str, last: str) -> str:
+        return text[text.index(first):text.index(last)]
+
+    for old, new in [
+        (part(exercise, "    pid = tl", "\n    # DECIDE 2"),
+         "    tile_m = tl.program_id(axis=1)\n    tile_n = tl.program_id(axis=2)\n"),
+        ("(pid // n_pieces // N).to", "tl.program_id(axis=0).to"),
+        (part(exercise, "    rows = piece", "\n    # DECIDE 4"),
+         "    rows = tile_m * BLOCK_M + tl.arange(0, BLOCK_M).to(tl.int64)\n"
+         "    cols = tile_n * BLOCK_N + tl.arange(0, BLOCK_N).to(tl.int64)\n"
+         "    x_ptrs = (x_ptr + batch * stride_xb + rows[:, None] * stride_xm\n"
+         "              + cols[None, :] * stride_xn)\n"),
+        ("mask = rows < M\n", "mask = (rows[:, None] < M) & (cols[None, :] < N)\n"),
+        ("(batch * N + col) * M + rows", "(batch * N + cols[None, :]) * M + rows[:, None]"),
+        ("(n_batch * triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)",
+         "(n_batch, triton.cdiv(m, block_m), triton.cdiv(n, block_n))"),
+        ("    return min(triton.next_power_of_2(m), 64), 1\n",
+         part(solution, "    least = SECTOR", "\n\n@dataclass")),
+        (part(exercise, "    times: dict", "\n\ndef check_argument"),
+         part(solution, "    times: dict", "\n\ndef check_argument")),
+    ]:
+        assert exercise.count(old) == 1, old
+        exercise = exercise.replace(old, new)
+    return exercise
+
+
+@pytest.mark.parametrize(("old", "new", "decision"), TILING)
+def test_a_grade_names_the_decision_that_a_mistake_stands_below(
+        old, new, decision, tiling, tmp_path, sandbox, monkeypatch):
+    monkeypatch.setattr(solution_contrast, "MOST_S", 60.0)  # other processes may slow this one down
+    module = MODULES["tiling"]
+    suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
+    assert tiling.count(old) == 1
+    line = tiling[:tiling.index(old)].count("\n") + 1
+    path = tmp_path / "kernel.py"
+    path.write_text(tiling.replace(old, new))
+
+    finding = grader.grade(path, suite, sandbox=sandbox,
+                           effort="diagnosis").first_failure.findings[0]
+
+    assert (finding.line, finding.todos[0]) == (line, decision)
 
 
 @pytest.mark.parametrize(("slug", "old", "new", "place", "words"), MISTAKES)

@@ -98,7 +98,12 @@ def test_a_comment_that_is_there_decides():
      {2: 3, 3: 3, 4: 3, 5: 4}),
     ("# TODO 2\n@jit\ndef f(\n    x):\n    y = 1\n", {1: 2, 2: 2, 3: 2, 4: 2}),
     ("def f():\n    # TODO 3\n\n    x = 1\n", {2: 3}),
-], ids=["within a statement", "above", "of a loop", "above a body", "of a function", "apart"])
+    ("def f():\n  if x:\n    # DECIDE 3\n    y = 1\n    # so\n    z = 2\n  u = 3\n",
+     {3: 3, 4: 3, 6: 3}),
+    ("def f():\n    # DECIDE 3\n    y = 1\n    z = 2\n\n    u = 3\n", {2: 3, 3: 3, 4: 3}),
+    ("def f():\n    y = 1  # DECIDE 3\n    z = 2\n", {2: 3}),
+], ids=["within a statement", "above", "of a loop", "above a body", "of a function", "apart",
+        "a decision in a body", "a decision above a paragraph", "a decision in a line"])
 def test_a_comment_stands_for_its_whole_statement(text, lines):
     assert regions(ast.parse(text), text, numbered_comments(text)) == lines
 
@@ -134,6 +139,13 @@ def test_a_decision_is_about_what_follows_it_where_nothing_better_is_known():
 
     assert (kept.lines, kept.near) == ({3: 1, 4: 1, 5: 2, 6: 2}, {})
     assert (gone.lines, gone.near) == ({4: 2}, {3: 1, 5: 2})
+
+
+def test_a_new_statement_belongs_to_the_decision_directly_above_it():
+    wider = DECIDED.replace("    tl.store(y_ptr, tl.load(x_ptr))\n",
+                            "    x = tl.load(x_ptr)\n    y = x + 1\n    tl.store(y_ptr, y)\n\n")
+
+    assert placed(wider, DECISIONS) == {4: 1, 5: 1, 6: 2}
 
 
 @pytest.mark.parametrize(("line", "where"), [(5, "Line 5, DECIDE 2"), (9, "Line 9")])
@@ -327,7 +339,8 @@ def plan(n):
     ("Q01", "The plan is too large.", None, {"plan"}, (4,)),
     ("T06", "The plan is too small.", None, {"plan", "two"}, (3, 4)),
     ("E03", "The message does not mention 7.", 51, {"plan"}, ()),  # what is checked is given
-    ("R01", "KeyError: 7", 12, {"one"}, ()),
+    ("R01", "KeyError: 7", 12, {"one"}, (1,)),
+    ("R01", "KeyError: 7", 25, {"two"}, ()),  # above its comment
 ])
 def test_a_place_is_one_that_the_functions_of_the_case_come_to(code, seen, line, roots, todos):
     tree = ast.parse(SEVERAL)

@@ -58,6 +58,10 @@ def test_the_statements_that_differ_are_found_in_both_files(old, new, expected):
     ("offs < n", "offs <= n"), ("    mask = offs < n\n", ""), ("range(2)", "range(3)"),
     ("    return x\n", "    x = x\n    return x\n"), ("n, BLOCK:", "m, BLOCK:"),
     ("        x = tl.load(x_ptr + offs, mask=mask)\n", "        pass\n"),
+    ("    mask = offs < n\n    for step in range(2):\n",
+     "    for step in range(2):\n        pass\n    mask = offs <= n\n    for step in range(2):\n"),
+    ("    offs = tl.arange(0, BLOCK)\n    mask = offs < n\n",
+     "    mask = n > 0\n    offs = tl.arange(0, BLOCK)\n"),
 ])
 def test_a_file_with_all_edits_is_the_other_one(old, new):
     tree = ast.parse(RIGHT.replace(old, new).replace("import triton\n", ""))
