@@ -42,7 +42,7 @@ PREDICT = {
     "column_share": 0.125,  # 4 bytes of each 32
     "column_share_int64": 0.25,
     "least_bytes": 2 * 256 * 256 * 4,
-    "column_bytes": 256 * 256 * 32 + 256 * 256 * 4,  # a sector per loaded element, and the stores
+    "sector_bytes": 256 * 256 * 32 + 256 * 256 * 4,  # a sector per loaded element, and the stores
     "programs": 3 * 16 * 16,
     "sweep_calls": 6 * 5,
 }

@@ -129,8 +129,8 @@ def conv2d(
 
     # Block sizes are powers of two, and `tl.dot` needs at least 16 taps. The more results a program
     # owns, the more often it uses each element that it loads, but sums and addresses must fit into
-    # the registers of 4 warps: 128 pixels, 64 channels and 32 taps do not. Begin with small tiles:
-    # compiling very large ones takes minutes.
+    # the registers of 4 warps: 128 pixels, 64 channels and 32 taps do not. Begin with 32 x 32
+    # results and 16 taps, then try larger tiles; compiling very large ones takes minutes.
     block_m, block_n, block_k = ...  # TODO 32: how many pixels, output channels and taps per tile?
     grid = ...  # TODO 33: how many tiles are there along each axis?
     # The kernel takes, in this order, 4 tensors, 9 sizes, 6 numbers for stride, padding and

@@ -1,4 +1,4 @@
-"""Worked example: a sliding mean over rows, its windows as a matrix, its borders, by the clock."""
+"""Worked example: a sliding mean over rows, with its windows as a matrix, borders and times."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def sliding_mean_kernel(
     BLOCK_M: tl.constexpr,     # windows per program, a power of two
     BLOCK_K: tl.constexpr,     # elements per window, a power of two >= taps
 ):
-    """out[r, p] = mean over k of x[r, p * stride - pad + k], with 0 for what lies outside the row.
+    """out[r, p] = mean over k of x[r, p * stride - pad + k], with 0 outside of the row.
 
     One program owns BLOCK_M windows. Loads taps elements for each, but nothing outside the row.
     """
-    # Who am I? The windows of all rows are numbered consecutively, row after row. BLOCK_M of them
-    # are mine.
+    # Who am I? The windows of all rows are numbered consecutively, row after row. This program owns
+    # BLOCK_M of them.
     number = tl.program_id(axis=0) * BLOCK_M + tl.arange(0, BLOCK_M)
 
     # Which window is number 37 if a row has 12? Three complete rows and one more window: row 3,
@@ -43,7 +43,7 @@ def sliding_mean_kernel(
     begin = place * stride - pad
 
     # What does it cover? A column of beginnings plus a row of steps is a matrix: the column number
-    # of every element of every window. It is never stored; each program makes its own part of it.
+    # of every element of every window. It is never stored; each program computes its own part.
     step = tl.arange(0, BLOCK_K)
     col = begin[:, None] + step[None, :]
 
@@ -62,7 +62,7 @@ def sliding_mean_kernel(
 def show_windows_kernel(
     x_ptr, seen_ptr, n, n_out, taps, stride, pad, BLOCK_M: tl.constexpr, BLOCK_K: tl.constexpr
 ):
-    """Store every element of the matrix of windows; NaN stands for those masked off."""
+    """Stores every element of the matrix of windows; NaN stands for those masked off."""
     number = tl.arange(0, BLOCK_M)
     step = tl.arange(0, BLOCK_K)
     col = (number * stride - pad)[:, None] + step[None, :]
@@ -81,12 +81,12 @@ def divide_kernel(x_ptr, quotient_ptr, remainder_ptr, by, BLOCK_SIZE: tl.constex
 
 
 def places(n: int, taps: int, stride: int, pad: int) -> int:
-    """How many windows fit: one, and one more for every whole stride that is left."""
+    """Returns how many windows fit: one, and one more for every whole stride that is left."""
     return (n + 2 * pad - taps) // stride + 1
 
 
 def sliding_mean(x: torch.Tensor, taps: int, stride: int = 1, pad: int = 0) -> torch.Tensor:
-    """The mean of every window of every row of a contiguous matrix; the border counts as zeros."""
+    """Returns the mean of every window of every row of a contiguous matrix, bordered by zeros."""
     n_rows, n = x.shape
     n_out = places(n, taps, stride, pad)
     out = torch.empty(n_rows, n_out, dtype=x.dtype, device=x.device)
@@ -100,15 +100,15 @@ def sliding_mean(x: torch.Tensor, taps: int, stride: int = 1, pad: int = 0) -> t
 
 
 def show_numbers(n_out: int, numbers: list[int]) -> None:
-    """Print which row and place the flat numbers of some windows mean."""
-    print(f"1. Rows of {n_out} windows each, numbered through:")
+    """Prints row and place of the windows with some flat numbers."""
+    print(f"1. Rows of {n_out} windows each, numbered consecutively:")
     print(f"   number   row = number // {n_out}   place = number % {n_out}")
     for number in numbers:
         print(f"   {number:6d} {number // n_out:20d} {number % n_out:21d}")
 
 
 def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
-    """Print the matrix of windows of one row, as a program holds it, and the means."""
+    """Prints the matrix of windows of one row, as a program holds it, and the means."""
     x = torch.tensor(values, device=DEVICE)
     n_out = places(len(values), taps, stride, pad)
     rows, width = triton.next_power_of_2(n_out), triton.next_power_of_2(taps)
@@ -119,8 +119,8 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
     means = sliding_mean(x[None, :], taps, stride, pad)[0].tolist()
     print(f"\n2. {len(values)} numbers: {' '.join(f'{value:.0f}' for value in values)}. "
           f"Windows of {taps}, {stride} apart, a border of {pad}.")
-    print(f"   A dot is masked off; the matrix is {rows} x {width} in the program, "
-          f"{n_out} x {taps} of it count.")
+    print(f"   A dot is masked off. The program has a block of {rows} x {width}, the powers "
+          f"of two from {n_out} x {taps} on.")
     print("   window   begins at   elements               mean")
     for number, row in enumerate(seen.tolist()):
         shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in row)
@@ -128,22 +128,22 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
         print(f"   {number:6d} {number * stride - pad:11d}   {shown:<20} {mean}")
     begins = [number * stride - pad for number in range(n_out)]
     fetched = sum(0 <= begin + k < len(values) for begin in begins for k in range(taps))
-    print(f"   {fetched} loads of {len(values)} numbers: stored, the matrix would take "
-          f"{n_out * taps}.")
+    print(f"   {fetched} loads of {len(values)} numbers. A stored matrix would have "
+          f"{n_out * taps} elements.")
 
 
 def show_precedence() -> None:
-    """Print what Python makes of two conditions without parentheses."""
-    print("\n3. Two conditions, with and without parentheses. Is column 5 in rows of 4?")
+    """Prints the value of two conditions with and without parentheses."""
+    print("\n3. Two conditions, with and without parentheses: is a column in a row of 4?")
     for col in (2, 5):
         right, wrong = (col >= 0) & (col < 4), (col >= 0) & col < 4
         print(f"   col = {col}:   (col >= 0) & (col < 4) is {right!s:<5}   "
               f"(col >= 0) & col < 4 is {wrong}")
-    print("   `&` comes before `<`: the second asks whether (True & 5), which is 1, is below 4.")
+    print("   `&` binds tighter than `<`: the second compares (True & 5), which is 1, with 4.")
 
 
 def show_division() -> None:
-    """Print what // and % make of negative numbers, in a kernel and in Python."""
+    """Prints // and % of negative numbers, in a kernel and in Python."""
     numbers = [-4, -3, -1, 0, 3, 7, 8, 9]
     x = torch.tensor(numbers, dtype=torch.int32, device=DEVICE)
     quotient, remainder = torch.empty_like(x), torch.empty_like(x)
@@ -160,7 +160,7 @@ def show_division() -> None:
 
 
 def count_bytes(n_rows: int, n: int, windows: list[tuple[int, int]]) -> None:
-    """Print what windows cost by the formula; nothing here needs a clock."""
+    """Prints the loads and bytes of windows, by counting."""
     print("   taps   stride   loads per element        bytes loaded           bytes at least")
     for taps, stride in windows:
         n_out = places(n, taps, stride, taps // 2)
@@ -172,7 +172,7 @@ def count_bytes(n_rows: int, n: int, windows: list[tuple[int, int]]) -> None:
 
 
 def measure(n_rows: int, n: int, windows: list[tuple[int, int]]) -> None:
-    """Print times on this GPU, beside PyTorch."""
+    """Prints times on this GPU, beside PyTorch."""
     print(f"   {n_rows:,d} rows of {n:,d} on {torch.cuda.get_device_name()}")
     print("   taps   stride      kernel   avg_pool1d")
     x = torch.randn(n_rows, n, device=DEVICE)

@@ -40,17 +40,19 @@ SUPPORTED = (
 
 # Replace each None by a number before you measure. All tensors are contiguous.
 PREDICT = {
-    # The kernel below reads pieces of columns. Which share of each loaded sector does it use (0 to
-    # 1), for float32 and for int64?
+    # The kernel below loads pieces of columns. What share of the 32 bytes of each loaded sector does
+    # one program use (0 to 1), for float32 and for int64?
     "column_share": None,
     "column_share_int64": None,
     # How many bytes must a transpose of one 256 x 256 matrix of float32 read and write?
     "least_bytes": None,
-    # How many bytes are in the sectors that the kernel below loads and stores for that matrix?
-    "column_bytes": None,
+    # How many bytes do the loads and stores of the kernel below request for that matrix, if no
+    # cache helps? Each load of a program counts 32 bytes for every sector that it touches, each
+    # store too; add up all programs.
+    "sector_bytes": None,
     # How many programs does a batch of 3 matrices of 1,000 x 500 need, in tiles of 64 x 32?
     "programs": None,
-    # How many timer calls does the docstring of the sweep allow for 6 candidates and 5 repeats?
+    # How often does a sweep over 6 candidates with 5 repeats call its timer, by its docstring?
     "sweep_calls": None,
 }
 

@@ -158,10 +158,10 @@ def main() -> None:
     show_tiles(width=16)
 
     tiles = [(1, 1024), (1024, 1), (2, 512), (8, 128), (32, 32), (128, 8), (256, 4)]
-    print("\n2. Which share of the bytes of its sectors does a tile of 1,024 elements use?")
+    print("\n2. What share of the bytes of its sectors does a tile of 1,024 elements use?")
     count_shares(4096, tiles)
     print("   A tile may have few rows, as long as each fills sectors. A copy has adjacent")
-    print("   columns in loads and stores. For a transpose, both directions have to be wide.")
+    print("   columns in loads and stores. A transpose needs tiles that fill sectors both ways.")
 
     print("\n3. Every tile gives the same result. A matrix of 100 x 90, padded to 96 columns:")
     check(100, 90, 96, [(1, 64), (64, 1), (8, 32), (32, 32)])

@@ -26,7 +26,7 @@ def dot_kernel(
 ):
     """out[p] = the sum of x[i] * y[i] over blocks p, p + P, p + 2 P, … of P programs."""
     # Who am I, and how far away is my next block? The programs interleave their blocks.
-    me = tl.program_id(axis=0)
+    pid = tl.program_id(axis=0)
     step = tl.num_programs(axis=0) * BLOCK_SIZE
 
     # Each element has its own running sum until the end, so no thread waits for another one inside
@@ -37,13 +37,13 @@ def dot_kernel(
     # each iteration requests its blocks and waits for them. With STAGES = 4 the compiler emits code
     # before the loop that requests the blocks of three iterations, and each iteration requests the
     # blocks of the third one after it. Blocks stay in shared memory until their iteration.
-    for base in tl.range(me * BLOCK_SIZE, n, step, num_stages=STAGES):
-        lanes = base + tl.arange(0, BLOCK_SIZE)
-        x = tl.load(x_ptr + lanes, mask=lanes < n, other=0.0)
-        y = tl.load(y_ptr + lanes, mask=lanes < n, other=0.0)
+    for base in tl.range(pid * BLOCK_SIZE, n, step, num_stages=STAGES):
+        offs = base + tl.arange(0, BLOCK_SIZE)
+        x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
+        y = tl.load(y_ptr + offs, mask=offs < n, other=0.0)
         running += x * y
 
-    tl.store(out_ptr + me, tl.sum(running, axis=0))
+    tl.store(out_ptr + pid, tl.sum(running, axis=0))
 
 
 def dot(x: torch.Tensor, y: torch.Tensor, programs: int, stages: int) -> torch.Tensor:

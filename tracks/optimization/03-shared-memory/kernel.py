@@ -34,7 +34,7 @@ SUPPORTED = (torch.float16, torch.bfloat16, torch.float32)
 
 # Replace each None by a number before you measure.
 PREDICT = {
-    # How many times do all programs of `gram` below load each element of a 256 x 256 x?
+    # How often is each element of a 256 x 256 matrix x loaded by all programs of `gram` together?
     "fetches_16": None,
     # How many bytes do they load and store if x is float16?
     "gram_16_bytes": None,
@@ -45,8 +45,8 @@ PREDICT = {
     "buffers": None,
     # How many bytes of shared memory does a program of vector addition use (track 1)?
     "shared_elementwise": None,
-    # `column_stats` below reads pieces of columns. Which share of each loaded sector does it use (0
-    # to 1), if x is float32, contiguous and wide?
+    # `column_stats` below loads pieces of columns. What share of each loaded sector's bytes does it
+    # use (0 to 1), if x is float32, contiguous and wide?
     "column_share": None,
     # A tree merges 32 partial results in pairs. How many merges does it do, and how many levels
     # does it have?

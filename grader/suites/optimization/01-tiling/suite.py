@@ -269,8 +269,9 @@ suite = Suite(
             ("column_share_int64", 0.25, "Each element of a column is in a different sector: 8 "
              "bytes of 32 are used."),
             ("least_bytes", 524_288, "65,536 elements of 4 bytes are read and written once."),
-            ("column_bytes", 2_359_296, "Each of the 65,536 loaded elements moves a sector of "
-             "32 bytes, and the stores move 65,536 times 4 bytes."),
+            ("sector_bytes", 2_359_296, "Each of the 65,536 loaded elements requests a sector of "
+             "32 bytes of its own, 2,097,152 bytes, and the stores fill their sectors: 65,536 "
+             "times 4 bytes."),
             ("programs", 768, "1,000 rows are 16 tiles of 64, 500 columns are 16 tiles of 32, "
              "and there are 3 matrices."),
             ("sweep_calls", 30, "Each of the 6 candidates is called 5 times; the first of the 5 "

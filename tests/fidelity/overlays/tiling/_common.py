@@ -12,7 +12,7 @@ del check_argument
 
 PREDICT = {
     "column_share": 1 / 8, "column_share_int64": 1 / 4, "least_bytes": 524_288,
-    "column_bytes": 2.3e6, "programs": 768, "sweep_calls": 30,
+    "sector_bytes": 2.3e6, "programs": 768, "sweep_calls": 30,
 }
 
 
