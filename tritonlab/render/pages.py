@@ -53,7 +53,7 @@ def inspection(module: Module, inspection: Inspection) -> str:
     return _templates().get_template("inspect.html").render(
         module=module, inspection=inspection, words=inspect_text, names=names, facts=facts,
         left=left, sources=sources,
-        parts=dict(enumerate(_highlighted(inspection.text.expandtabs(4)), 1)),
+        parts=dict(enumerate(highlighted(inspection.text.expandtabs(4)), 1)),
         points=points, drawings=drawings, listings=inspect_text.distinct_launches(inspection),
         lines=dict(enumerate(map(str.strip, inspection.text.split("\n")), 1)),
         nowhere=[case for case in inspection.cases
@@ -122,12 +122,12 @@ def _fence(_: object, tokens: list[Token], index: int, *__: object) -> str:
     body = "\n".join(
         "".join(f'<span class="{kind}">{escape(text)}</span>' if kind else escape(text)
                 for kind, text in line)
-        for line in (_highlighted(code) if python else [[("", code)]]))
+        for line in (highlighted(code) if python else [[("", code)]]))
     described = f' role="img" aria-label="{escape(words)}"' if words else ""
     return f'<pre class="card"{described}><code>{body}</code></pre>\n'
 
 
-def _highlighted(code: str) -> list[list[tuple[str, str]]]:
+def highlighted(code: str) -> list[list[tuple[str, str]]]:
     """Splits the lines of a Python file into spans (kind, text); plain code has no kind."""
     lexer = PythonLexer(stripnl=False, ensurenl=False)
     spans = ((next((kind for family, kind in _KINDS.items() if token in family), ""), text)

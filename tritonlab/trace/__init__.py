@@ -1,0 +1,1 @@
+"""The views of `tritonlab trace`: a page, and the steps of one program in the terminal."""
