@@ -296,6 +296,12 @@ class Report:
         return tuple(r for r in self.deciding if r.verdict is Verdict.INCONCLUSIVE)
 
     @property
+    def has_picture(self) -> bool:
+        """Whether the first failure is about values or memory, which a trace shows."""
+        failure = self.first_failure
+        return bool(failure and failure.findings and failure.findings[0].code[0] in "NM")
+
+    @property
     def first_failure(self) -> CaseResult | None:
         return next((r for r in self.results if r.fails), None)
 

@@ -21,11 +21,12 @@ LAYERS = (
     "grader.text", "grader.finding", "grader.diagnosis.messages", "grader.report",
     "grader.recording", "grader.submission", "grader.suite", "grader.engine", "grader.sandbox",
     "grader.gpu", "grader.executor", "grader.worker", "grader.processes", "grader.diagnosis",
-    "grader.judge", "grader.inspect", "grader.bench", "grader.attacks", "grader.selfcheck",
+    "grader.judge", "grader.inspect", "grader.trace", "grader.bench", "grader.attacks",
+    "grader.selfcheck",
     "grader", "tritonlab.version", "tritonlab.interrupts", "tritonlab.errors", "tritonlab.course",
     "tritonlab.progress", "tritonlab.workspace", "tritonlab.grading", "tritonlab.verify",
-    "tritonlab.authoring", "tritonlab.doctor", "tritonlab.render", "tritonlab.watch",
-    "tritonlab.cli", "tritonlab.interpreter", "tritonlab.__main__", "tritonlab")
+    "tritonlab.authoring", "tritonlab.doctor", "tritonlab.render", "tritonlab.trace",
+    "tritonlab.watch", "tritonlab.cli", "tritonlab.interpreter", "tritonlab.__main__", "tritonlab")
 WITHOUT_TORCH = (
     "grader.text", "grader.finding", "grader.diagnosis.messages", "grader.report",
     "grader.submission", "grader.sandbox", "grader.gpu", "grader.attacks", "tritonlab")

@@ -12,7 +12,13 @@ from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.numerics import TRITON, numpy_dtype
 from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.shadow_memory import KERNEL
-from grader.engine.interpreter.tracer import MAX_TEXT, TraceFull, Tracer, TracingMemory
+from grader.engine.interpreter.tracer import (
+    MAX_TEXT,
+    TraceFull,
+    Tracer,
+    TraceStopped,
+    TracingMemory,
+)
 from grader.executor.binding import Binder, Kernels, LaunchRefused
 from grader.executor.memory import Storages
 from grader.finding import fault
@@ -80,8 +86,12 @@ def _traced(recording: Recording, layout: Sequence[Sequence[int]], arena: int, k
                     case Launch():
                         names = _tensors_of(event, tensors, storages, tracer)
                         tracer.programs = _chosen(event.programs, programs, few)
+                        failure, stopped = None, False
                         with tracer.launch(memory, names):
-                            failure = _run(event, storages, memory, kernels)
+                            try:
+                                failure = _run(event, storages, memory, kernels)
+                            except TraceStopped:
+                                stopped = True
                         for view in {*map(list(tensors).__getitem__, names.values())}:
                             _note_writers(view, tensors[view], storages, memory)
                         launches.append(TracedLaunch(
@@ -90,6 +100,7 @@ def _traced(recording: Recording, layout: Sequence[Sequence[int]], arena: int, k
                              for name, one in event.arguments.items()}, tracer.groups))
                         if failure is not None:
                             memory.observed.add(failure)
+                        if failure is not None or stopped:
                             break
                     case _:
                         if finding := storages.replay(event):

@@ -114,6 +114,17 @@ class TracedTensor(msgspec.Struct, frozen=True):
     after: int | None = None
     writers: int | None = None
 
+    def index(self, offset: int) -> tuple[int, ...] | None:
+        """The index of an element, by its offset from the first one; None outside."""
+        if not 0 <= offset < self.elements:
+            return None
+        index = [0] * len(self.shape)
+        for axis in sorted(range(len(self.shape)), key=lambda axis: -self.stride[axis]):
+            if self.stride[axis]:
+                index[axis] = min(offset // self.stride[axis], self.shape[axis] - 1)
+                offset -= index[axis] * self.stride[axis]
+        return tuple(index) if offset == 0 else None  # between the rows of a view
+
 
 class Trace(msgspec.Struct):
     """The launches of one call, in order. ``cut``: steps were left out, as there were too many."""

@@ -1,5 +1,12 @@
 """TRACE: what `tritonlab trace` draws of one case."""
 
-from grader.trace.trace import Mark, TracedCase, trace
+from grader.trace.traced_case import (
+    Mark,
+    NoSuchProgram,
+    NotTraceable,
+    TracedCase,
+    is_traceable,
+    trace,
+)
 
-__all__ = ["Mark", "TracedCase", "trace"]
+__all__ = ["Mark", "NoSuchProgram", "NotTraceable", "TracedCase", "is_traceable", "trace"]

@@ -249,6 +249,26 @@ def test_a_program_that_does_too_much_is_cut(
     assert row(trace, trace.tensors[1].after, 0) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+def test_an_endless_loop_is_traced_up_to_the_cut(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = HEAD + '''@triton.jit
+def endless_kernel(out_ptr):
+    i = 0
+    while i < 10:
+        i = (i + 1) % 5
+'''
+    monkeypatch.setattr(tracer, "MAX_STEPS", 50)
+    monkeypatch.setattr(tracer, "AFTER_CUT_S", 0.0)
+    session = Session(tmp_path, source, torch.zeros(1, dtype=torch.int32))
+    session.launch("endless_kernel", 1, out_ptr=session.inputs[0])
+
+    trace, _ = traced(session)
+
+    (group,) = trace.launches[0].groups
+    assert trace.cut and group.failed
+    assert len(group.steps) > 40
+
+
 def test_a_run_that_is_not_traced_sets_no_trace_function(tmp_path: Path) -> None:
     session = Session(tmp_path, COPY, torch.arange(6.0))
     out = session.alloc(6)

@@ -6,14 +6,17 @@ import errno
 
 from tests.messages.stage import Situation
 from tests.messages.steps import (
+    HOST,
     changed,
     course_without,
     did,
     failing,
+    impatient,
     passed,
     right,
     started,
     typed,
+    wrote,
 )
 
 S = Situation
@@ -23,6 +26,27 @@ SITUATIONS: dict[str, list[Situation]] = {
         S("a code", "tritonlab explain M02"),
         S("all of them", "tritonlab explain"),
         S("an unknown code", "tritonlab explain M99"),
+    ],
+    "trace": [
+        S("a right kernel", "tritonlab trace", (started, right)),
+        S("what failed last", "tritonlab trace", (started, changed("2 * x, mask", "3 * x, mask"),
+                                                  typed("tritonlab grade"))),
+        S("one program", "tritonlab trace --program 1", (started, right)),
+        S("a program outside the grid", "tritonlab trace --program 999", (started, right)),
+        S("no place in a grid", "tritonlab trace --program first", (started, right)),
+        S("no such launch", "tritonlab trace --program 0 --launch 7", (started, right)),
+        S("an unknown case", "tritonlab trace --case colour", (started, right)),
+        S("no seed", "tritonlab trace --seed xyz", (started, right)),
+        S("blanks left", "tritonlab trace", (started,)),
+        S("a syntax error", "tritonlab trace", (started, wrote("def doubling(x:\n"))),
+        S("it hangs", "tritonlab trace", (started, changed(HOST, f"    while True:\n        pass\n"
+                                                           f"{HOST}")), (impatient,)),
+        S("it does not compile", "tritonlab trace", (started, changed(
+            "2 * x, mask", "x + tl.arange(0, 2), mask"))),
+        S("a page in no folder", "tritonlab trace --html nowhere/page.html", (started, right)),
+        S("no browser", "tritonlab trace --open", (started, right)),
+        S("no workspace", "tritonlab trace"),
+        S("an unknown id", "tritonlab trace dubling", (started,)),
     ],
     "hint": [
         S("before a grade", "tritonlab hint", (started,)),

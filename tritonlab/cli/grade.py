@@ -74,7 +74,8 @@ def grade(
         show(as_json, plain, {"module": module.id, **data}, lambda screen: view.show(
             screen, module, report, _details(report, submission),
             replay if replay != command else "", result.reading, verbose=verbose,
-            more=_after_pass(submission, report, result)), command, before)
+            more=_after_pass(submission, report, result),
+            picture=submission.typed("trace") if report.has_picture else ""), command, before)
     except KeyboardInterrupt:
         raise Interrupted(recorded=result.saved) from None
     except OSError as error:  # output failed; grade and exit code stand

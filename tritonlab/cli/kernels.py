@@ -1,8 +1,8 @@
-"""The verbs about compiled kernels and their speed: inspect and bench."""
+"""The verbs that look into kernels: inspect, trace and bench."""
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,10 +11,14 @@ from tritonlab.cli import options
 from tritonlab.cli.boundary import progress_on, show, verb, warn
 from tritonlab.cli.options import CurrentOr, Json, OfModule, Plain
 from tritonlab.course import course
+from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.progress import caches
 from tritonlab.workspace import output_files
 from tritonlab.workspace.submission import resolve
+
+if TYPE_CHECKING:
+    from tritonlab.render.screen import Screen
 
 
 @verb
@@ -60,6 +64,69 @@ def inspect(
          lambda screen: view.show(screen, submission.module, inspected, html, ptx=ptx, sass=sass),
          command, before)
     return inspected.exit_code
+
+
+@verb
+def trace(
+    exercise: CurrentOr = None,
+    module_id: OfModule = None,
+    case: Annotated[str | None, typer.Option(
+        metavar="NAME", autocompletion=options.cases,
+        help="Case to trace. Default: the first that failed in the last grade.")] = None,
+    seed: Annotated[str | None, typer.Option(
+        metavar="HEX", help="The inputs of an earlier grade.")] = None,
+    program: Annotated[str | None, typer.Option(
+        metavar="X,Y,Z", help="Print the steps of this program instead.")] = None,
+    launch: Annotated[int, typer.Option(
+        metavar="N", min=1, help="Launch that the program belongs to, counted from 1.")] = 1,
+    html: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="File of the page. Default: trace.html beside the exercise.")] = None,
+    open_: Annotated[bool, typer.Option(
+        "--open", help="Open the page in a browser.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Draw what each program of your kernels loads, masks, computes and stores.
+
+    The page needs no network. Hidden cases are drawn with their inputs and your own values.
+    """
+    from tritonlab.grading import kernels
+    from tritonlab.trace import browser, draw, program_steps
+
+    place = _place(program)
+    output_files.check(html)
+    submission = resolve(course.load(), exercise, module_id)
+    with progress_on(plain or as_json) as progress:
+        traced = kernels.trace(submission, case=case, seed=seed, program=place or (),
+                               launch=launch - 1, on_event=progress)
+    file = None
+    if html is not None or (place is None and not as_json):
+        file = draw.write(submission, traced, html)
+
+    def view(screen: "Screen") -> None:
+        if place is not None:
+            program_steps.show(screen, traced, traced.number_of(place, launch - 1), launch - 1)
+        if file is not None:
+            program_steps.show_page(screen, traced, file)
+
+    show(as_json, plain, {"module": submission.module.id, **traced.to_dict(),
+                          "page": str(file) if file else None},
+         view, submission.typed("grade"), f"Edit {submission.to_edit}, then type: "
+         if traced.report.exit_code == 1 else "Next: ")
+    if open_ and file is not None:
+        warn(browser.open_page(file))
+    return 0
+
+
+def _place(program: str | None) -> tuple[int, ...] | None:
+    """Reads the place of a program in its grid; raises TritonlabError."""
+    if program is None:
+        return None
+    numbers = program.split(",")
+    if len(numbers) > 3 or not all(number.strip().isdecimal() for number in numbers):
+        raise TritonlabError(f"'{program}' is not a place in a grid.",
+                             "Name one to three numbers, such as `--program 1` or "
+                             "`--program 1,0,2`.")
+    return tuple(map(int, numbers))
 
 
 @verb

@@ -57,8 +57,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
             ``target``.
     """
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
-        raise TritonlabError(f"'{seed}' is not a seed: a seed has 1 to 64 hexadecimal digits.",
-                             "Copy it from the line of the report that begins with Repeat.")
+        raise invalid_seed(seed)
     compiled_for = find_target(target) if target else None
     content = passed_sources.snapshot(submission)
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
@@ -72,11 +71,21 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                               effort="whole" if everything or only else "early", first=first,
                               prepared=prepared, on_event=on_event, sandbox=box,
                               cancelled=cancelled, steps=steps_of(submission.module))
+    if submission.workspace is not None:
+        failed = [r.name for r in report.results if r.fails]
+        caches.save_failures(submission.workspace.mark, submission.module.id,
+                             caches.Failures(report.seed, failed))
     if submission.workspace and submission.in_place and not report.partial \
             and report.verdict is Verdict.PASSED:
         passed_sources.keep(submission.workspace.mark, submission.module, content,
                             report.source_sha256)
     return report
+
+
+def invalid_seed(seed: str) -> TritonlabError:
+    """Returns the error for a text that is not a seed."""
+    return TritonlabError(f"'{seed}' is not a seed: a seed has 1 to 64 hexadecimal digits.",
+                          "Copy it from the line of the report that begins with Repeat.")
 
 
 def suite_of(module: Module) -> "Suite":

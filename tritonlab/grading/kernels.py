@@ -1,4 +1,4 @@
-"""Inspects the kernels of an exercise as compiled, and times them; records nothing."""
+"""Inspects the kernels of an exercise as compiled, traces and times them; records nothing."""
 
 import contextlib
 from collections.abc import Callable
@@ -13,9 +13,13 @@ from grader.gpu.client import NoGpu
 from grader.inspect import inspection
 from grader.inspect.inspection import Inspection
 from grader.sandbox import Sandbox
+from grader.text import sentence
+from grader.trace import NoSuchProgram, NotTraceable, TracedCase, is_traceable
+from grader.trace import trace as trace_case
 from tritonlab.course.course import Module
 from tritonlab.errors import BadCourse, TritonlabError, brief
-from tritonlab.grading.grade import grader_for, suite_of
+from tritonlab.grading.grade import SEED, grader_for, invalid_seed, suite_of
+from tritonlab.progress import caches
 from tritonlab.workspace.submission import Submission
 
 OnEvent = Callable[[str], None]
@@ -30,6 +34,33 @@ def inspect(submission: Submission, target: Target, *, case: str | None = None,
         suite = suite_of(module)
         return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
                                   on_event=on_event, sandbox=box)
+
+
+def trace(submission: Submission, *, case: str | None = None, seed: str | None = None,
+          program: tuple[int, ...] = (), launch: int = 0, on_event: OnEvent | None = None,
+          sandbox: Sandbox | None = None) -> TracedCase:
+    """Traces a case; without one, the first that failed in the last grade, or the first of all.
+
+    Raises:
+        TritonlabError: as of ``grader_for``; or the case cannot be traced.
+    """
+    module, place = submission.module, submission.workspace
+    if seed is not None and not SEED.fullmatch(seed := seed.lower()):
+        raise invalid_seed(seed)
+    with grader_for(module, sandbox) as box:
+        suite = suite_of(module)
+        if case is None and seed is None and place is not None:
+            failed = caches.load_failures(place.mark, module.id)
+            case = next((name for name in failed.cases if is_traceable(suite, name)), None)
+            seed = failed.seed if case else None
+        try:
+            return trace_case(submission.kernel, suite, sandbox=box, case=case, seed=seed,
+                              program=program, launch=launch, on_event=on_event)
+        except NotTraceable as error:
+            raise TritonlabError(
+                sentence(str(error)), "`--program 0` is the first, `--launch 1` the first launch."
+                if isinstance(error, NoSuchProgram)
+                else f"`{submission.typed('grade')}` shows the verdict.") from error
 
 
 def bench(submission: Submission, *, function: str = "", target: Target | None = None,

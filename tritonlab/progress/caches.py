@@ -1,4 +1,4 @@
-"""Caches beside the journal: each module's last benchmark, and its case names for completion."""
+"""Caches beside the journal: each module's last benchmark, case names and failed cases."""
 
 import contextlib
 import json
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -17,10 +17,21 @@ from tritonlab.progress import safe_files
 if TYPE_CHECKING:
     from grader.bench.benchmark import Benchmark
 
+T = TypeVar("T")
+
 SCHEMA = 1
 BENCHMARKS = "bench"  # in the workspace's own folder; below it a file for each module, by its id
 LARGEST = 1_000_000  # bytes; one has about 10 000
 CASE_NAMES = "cases.json"  # {module: [name, ...]}
+FAILURES = "failures.json"  # {module: Failures}
+
+
+@dataclass(frozen=True)
+class Failures:
+    """The cases that failed in a module's last grade, and the seed of its inputs."""
+
+    seed: str = ""
+    cases: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -97,19 +108,37 @@ def _benchmark(data: Mapping[str, Any]) -> "Benchmark":
 
 def save_case_names(mark: Path, module: str, names: Sequence[str]) -> None:
     """Stores the case names of a module; a failure only costs completions."""
-    cached = load_case_names(mark)
-    if cached.get(module) == [*names]:
-        return
-    with contextlib.suppress(OSError), safe_files.opened(mark) as folder:
-        content = json.dumps({**cached, module: [*names]}, indent=1)
-        safe_files.replace(folder, CASE_NAMES, content.encode())
+    _save(mark, CASE_NAMES, load_case_names(mark), module, [*names])
 
 
 def load_case_names(mark: Path) -> dict[str, list[str]]:
     """Returns the names by module; empty if the file is absent or damaged."""
+    return _load(mark, CASE_NAMES, list[str])
+
+
+def save_failures(mark: Path, module: str, failures: Failures) -> None:
+    """Stores what failed last; without it `trace` draws the first case."""
+    _save(mark, FAILURES, _load(mark, FAILURES, Failures), module, failures)
+
+
+def load_failures(mark: Path, module: str) -> Failures:
+    """Returns what failed last; nothing if the file is absent or damaged."""
+    return _load(mark, FAILURES, Failures).get(module, Failures())
+
+
+def _save(mark: Path, file: str, cached: Mapping[str, T], module: str, value: T) -> None:
+    if cached.get(module) == value:
+        return
+    with contextlib.suppress(OSError), safe_files.opened(mark) as folder:
+        content = msgspec.json.format(msgspec.json.encode({**cached, module: value}), indent=1)
+        safe_files.replace(folder, file, content)
+
+
+def _load(mark: Path, file: str, kind: type[T]) -> dict[str, T]:
     try:
         with safe_files.opened(mark) as folder:
-            return msgspec.json.decode(safe_files.read(folder, CASE_NAMES) or b"{}",
-                                       type=dict[str, list[str]])
+            stored: dict[str, T] = msgspec.json.decode(safe_files.read(folder, file) or b"{}",
+                                                       type=dict[str, kind])  # type: ignore[valid-type]
+            return stored
     except (OSError, msgspec.DecodeError, RecursionError):
         return {}

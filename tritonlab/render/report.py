@@ -28,7 +28,8 @@ SOLUTION_SHOWS = "the solution beside yours"
 
 
 def show(screen: Screen, module: Module, report: Report, note: str, replay: str,
-         reading: JournalReading, *, verbose: bool = False, more: Sequence[Command] = ()) -> None:
+         reading: JournalReading, *, verbose: bool = False, more: Sequence[Command] = (),
+         picture: str = "") -> None:
     """Prints a report.
 
     Args:
@@ -37,8 +38,11 @@ def show(screen: Screen, module: Module, report: Report, note: str, replay: str,
         reading: of the journal, which knows what hints were shown.
         verbose: list all cases, with their figures beside the limits.
         more: commands that a pass makes worth typing.
+        picture: the command that draws the first failure, where a picture helps.
     """
     show_outcome(screen, module, report, reading, note=note, more=more)
+    if picture:
+        screen.command(picture, lead=screen.label("Picture"))
     if replay:
         screen.command(replay, lead=screen.label("Repeat"))
     for result in report.results:

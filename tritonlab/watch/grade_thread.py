@@ -27,11 +27,16 @@ _RESTARTED = "The grader's helper process had ended; a new one was started."
 
 @dataclass(frozen=True)
 class GradeJob:
-    """One grade. The cases ``first`` are judged before the others."""
+    """One grade. The cases ``first`` are judged before the others.
+
+    ``draws``: the page of a trace follows. ``grades``: False where only the page is wanted.
+    """
 
     number: int
     submission: Submission
     first: tuple[str, ...] = ()
+    draws: bool = False
+    grades: bool = True
     cancelled: threading.Event = field(default_factory=threading.Event)
 
 
@@ -61,6 +66,7 @@ class GradeThread:
         self._prepared: tuple[str, Prepared] | None = None  # for the next grade of that module
         self._jobs: queue.SimpleQueue[GradeJob | None] = queue.SimpleQueue()
         self._latest: GradeJob | None = None
+        self._draws = False
         self._thread = threading.Thread(target=self._run, name="grades", daemon=True)
 
     def __enter__(self) -> Self:
@@ -80,9 +86,14 @@ class GradeThread:
         """Grades the current files; cancels a running grade."""
         self.cancel()
         number = self._latest.number + 1 if self._latest else 1
-        self._latest = GradeJob(number, submission, tuple(first))
+        self._latest = GradeJob(number, submission, tuple(first), self._draws)
         self._jobs.put(self._latest)
         return self._latest
+
+    def draw(self, submission: Submission) -> None:
+        """Draws the page of a trace and opens it; later grades of the session renew it."""
+        self._draws = True
+        self._jobs.put(GradeJob(0, submission, draws=True, grades=False))
 
     def cancel(self) -> None:
         """Cancels the running grade."""
@@ -121,6 +132,28 @@ class GradeThread:
                     return
 
     def _do(self, job: GradeJob) -> None:
+        if job.grades:
+            self._grade_and_save(job)
+        if job.draws and not job.cancelled.is_set():
+            self._draw(job)
+
+    def _draw(self, job: GradeJob) -> None:
+        from tritonlab.trace import browser, draw
+
+        self._box = self._box or grading.start_sandbox()
+        try:
+            file = draw.page_beside(job.submission, sandbox=self._box)
+        except TritonlabError as error:
+            self._tell(f"The page of the trace was not drawn: {error}")
+        except Exception as error:  # internal: the loop goes on
+            place = job.submission.workspace
+            self._tell(str(errors.unexpected(error, place.mark if place else None)))
+        else:
+            self._tell(f"{errors.shown(file)} shows this save." if job.grades else
+                       browser.open_page(file)
+                       or f"{errors.shown(file)} is open in a browser; each save renews it.")
+
+    def _grade_and_save(self, job: GradeJob) -> None:
         try:
             report = self._grade(job)
             if report.reason and not job.cancelled.is_set():  # the grader's own process was lost

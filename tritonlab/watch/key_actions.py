@@ -141,6 +141,7 @@ ACTIONS = (
            lambda watch: _run(watch, f"tritonlab read {watch.module.id}", reads=True)),
     Action("s", "solution", "compares with the solution, after a pass or when you give up.",
            solution),
+    Action("t", "trace", "draws what each program of your kernels did, as a page.", Watch.draw),
     Action("x", "reset", "replaces your work with a fresh exercise, after asking.", reset),
     Action("n", "next", "begins the next module and watches it.", next_),
     Action("b", "bench", "compares the speed of your kernels with PyTorch.", bench),

@@ -123,6 +123,10 @@ class Watch:
             if self._grade is None:
                 self.view.resting(self.actions)
 
+    def draw(self) -> None:
+        """Draws the page of a trace, now and after each grade."""
+        self._regrader.draw(self.submission)
+
     def turn_to(self, submission: Submission, held: contextlib.ExitStack) -> None:
         """Watches another exercise, whose lock is ``held`` (``workspace.watch_lock``)."""
         self._held.close()
@@ -256,7 +260,8 @@ class Watch:
         keys = bool(self.actions)
         if report.exit_code == 1:
             hint = "h shows a hint" if keys else f"`tritonlab hint {self.module.id}` helps"
-            return f"Edit {self.submission.to_edit} and save: it is graded again. {hint}."
+            picture = " t draws what your programs did." if keys and report.has_picture else ""
+            return f"Edit {self.submission.to_edit} and save: it is graded again. {hint}.{picture}"
         if report.exit_code:
             return "Save once more to try again; `tritonlab doctor` checks this machine."
         following = certificate.next_module(self.course, result.reading, self.module)

@@ -4,8 +4,10 @@ Lines come from ``sys.settrace``, accesses from ``TracingMemory``. A run that is
 neither, so it costs nothing there.
 """
 
+import math
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,12 +32,17 @@ MAX_BYTES = 1_400_000
 _WEIGHTS = {"f": 1.0, "i": 0.1, "u": 0.1}
 MAX_STEPS = 20_000
 MAX_VALUE_ELEMENTS = 1 << 16  # of one program's block
+AFTER_CUT_S = 5.0
 MAX_TEXT = 80
 _INT32 = 1 << 31
 
 
 class TraceFull(BaseException):
     """The programs do more than a trace may hold; no failure of the kernel."""
+
+
+class TraceStopped(BaseException):
+    """The programs ran on for ``AFTER_CUT_S`` after the trace was cut, as an endless loop does."""
 
 
 @dataclass
@@ -74,6 +81,7 @@ class Tracer:
         self._cuts = cuts
         self._steps = 0
         self._weight = 0.0
+        self._deadline = math.inf
         self._known: dict[Any, tuple[int, Any]] = {}  # by id; the second keeps the id's owner
         self._attempts: dict[int, tuple[Attempt, _Attempt]] = {}
         self._memory: TracingMemory | None = None
@@ -149,6 +157,8 @@ class Tracer:
         return self._line
 
     def _line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        if self.cut and time.monotonic() > self._deadline:
+            raise TraceStopped
         if self.cut or event not in ("line", "return"):
             return self._line
         traced = self._current()
@@ -184,7 +194,7 @@ class Tracer:
     def _full(self) -> None:
         if not self._cuts:
             raise TraceFull
-        self.cut = True
+        self.cut, self._deadline = True, time.monotonic() + AFTER_CUT_S
 
     # -- accesses ------------------------------------------------------------------------------
 

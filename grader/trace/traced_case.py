@@ -16,8 +16,8 @@ from grader.judge import single_case
 from grader.judge.context import Context
 from grader.judge.grade import grade
 from grader.processes.replies import Stopped
-from grader.recording.model import Recording
-from grader.recording.trace import Trace
+from grader.recording.model import Launch, Recording
+from grader.recording.trace import Trace, TracedLaunch
 from grader.report import Finding, Report, versions
 from grader.sandbox import Sandbox
 from grader.submission import source
@@ -28,6 +28,10 @@ SCHEMA = 1
 
 class NotTraceable(ValueError):
     """A case has no launches to trace; the message says why."""
+
+
+class NoSuchProgram(NotTraceable):
+    """A place outside the grid, or of no launch."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,10 @@ class TracedCase:
     marks: tuple[Mark, ...]
     versions: dict[str, str]
 
+    def number_of(self, place: Sequence[int], launch: int) -> int:
+        """The number of a program, as ``number_of``."""
+        return number_of(place, self.trace.launches, launch)
+
     def to_dict(self) -> dict[str, Any]:
         """The trace as plain data, ready for ``json.dumps``; arrays are base64 in ``data``.
 
@@ -85,7 +93,7 @@ class TracedCase:
 
 
 def trace(kernel: Path, suite: Suite, *, sandbox: Sandbox, case: str | None = None,
-          seed: str | None = None, programs: Sequence[int] = (),
+          seed: str | None = None, program: tuple[int, ...] = (), launch: int = 0,
           on_event: Callable[[str], None] | None = None) -> TracedCase:
     """Grades one case and traces its launches.
 
@@ -93,7 +101,8 @@ def trace(kernel: Path, suite: Suite, *, sandbox: Sandbox, case: str | None = No
         kernel: the learner's file.
         case: its name, or words that no other name holds; the first that launches by default.
         seed: hexadecimal, of the inputs of an earlier grade.
-        programs: which are traced even where all are too many.
+        program: the place in the grid of a program that is traced even where all are too many.
+        launch: the launch that ``program`` belongs to, from 0.
 
     Raises:
         NotTraceable: the case launches nothing, or the file cannot be run.
@@ -105,7 +114,7 @@ def trace(kernel: Path, suite: Suite, *, sandbox: Sandbox, case: str | None = No
     chosen = case_of(suite, case)
     submitted = source.read(kernel, suite.files, suite.kernel_file)
     if refused := source.inspect(submitted, suite.signatures, suite.blanks):
-        raise NotTraceable(refused[0].seen)
+        raise NotTraceable(refused[0].seen.split("\n")[0])
     tell(chosen.name)
     report = grade(kernel, suite, only=chosen.name, seed=seed, effort="first", gpu="never",
                    sandbox=sandbox)
@@ -117,7 +126,8 @@ def trace(kernel: Path, suite: Suite, *, sandbox: Sandbox, case: str | None = No
             notes.drew(call.inputs)
             if call.findings or call.outcome.recording is None:
                 raise NotTraceable((*call.findings, *_findings(report))[0].seen)
-            wanted = sorted({*programs, *_programs(_findings(report))})
+            own = [number_of(program, call.recording.launches, launch)] if program else []
+            wanted = sorted({*own, *_programs(_findings(report))})
             traced, _ = ctx.session(chosen).trace(call.recording, call.inputs, wanted)
             names, results = _names(traced, call.recording, ctx.part(chosen))
             marks = [_mark(finding, traced, results) for finding in _findings(report)]
@@ -140,15 +150,41 @@ def case_of(suite: Suite, wanted: str | None = None) -> Case:
         grader.suite.case_selection.UnknownCase: no case, or more than one, is meant.
     """
     cases = suite.ordered()
-    launching = [case for case in cases if case.kind is not Kind.PROPERTY
-                 and not (case.raises or case.call or case.reading)]
     if wanted is None:
-        return launching[0]
+        return next(filter(_launches, cases))
     name = case_selection.select(wanted, [case.name for case in cases])
-    for case in launching:
-        if case.name == name:
-            return case
-    raise NotTraceable(f"The case {name!r} launches no kernel of one call that could be traced")
+    case = next(case for case in cases if case.name == name)
+    if not _launches(case):
+        raise NotTraceable(f'The case "{name}" is not one call that launches kernels, so there is '
+                           "nothing to trace")
+    return case
+
+
+def is_traceable(suite: Suite, name: str) -> bool:
+    """Whether a case of this name launches kernels in one call."""
+    return any(case.name == name and _launches(case) for case in suite.ordered())
+
+
+def _launches(case: Case) -> bool:
+    return case.kind is not Kind.PROPERTY and not (case.raises or case.call or case.reading)
+
+
+def number_of(place: Sequence[int], launches: Sequence[Launch | TracedLaunch],
+              launch: int) -> int:
+    """The number of a program by its place in the grid of a launch.
+
+    Raises:
+        NoSuchProgram: there is no such launch or program.
+    """
+    if not 0 <= launch < len(launches):
+        raise NoSuchProgram(f"There is no launch {launch + 1}: the function made {len(launches)}")
+    grid = launches[launch].grid
+    x, y, z = (*place, 0, 0, 0)[:3]
+    if not (x < grid[0] and y < grid[1] and z < grid[2]):
+        sizes = [*grid[:1], *(size for size in grid[1:] if grid[1] * grid[2] > 1)]
+        raise NoSuchProgram(f"Program {', '.join(map(str, place))} is outside the grid: it has "
+                            f"{' x '.join(map(str, sizes))} programs")
+    return x + grid[0] * (y + grid[1] * z)
 
 
 def _findings(report: Report) -> list[Finding]:
