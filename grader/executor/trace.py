@@ -35,7 +35,8 @@ from grader.recording.model import (
 from grader.recording.trace import Trace, TracedLaunch, TracedTensor, Value
 from grader.report import Finding
 
-MAX_ELEMENTS = 1 << 16  # of a tensor whose values are in the trace
+MAX_ELEMENTS = 1 << 15  # of a tensor whose values are in the trace
+MAX_WRITERS = 1 << 18  # of one with the program that stored each element
 _FEW = 2  # programs at each end of the grid, where all are too many
 
 
@@ -166,7 +167,7 @@ def _argument(argument: Argument, tensor: int | None) -> Value:
 def _note_writers(view: View, tensor: _Tensor, storages: Storages, memory: Memory) -> None:
     """Notes the program of the last launch that stored each element last."""
     storage, order = storages.check(view), memory.running.order
-    if prod(view.shape) > MAX_ELEMENTS or storage.shadow.paged or not prod(view.shape):
+    if not 0 < prod(view.shape) <= MAX_WRITERS or storage.shadow.paged:
         return
     ratio = max(1, itemsize(view) // storage.granule)
     cells = storage.shadow.strided(view.offset * ratio, view.shape,

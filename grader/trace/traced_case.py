@@ -182,8 +182,8 @@ def number_of(place: Sequence[int], launches: Sequence[Launch | TracedLaunch],
     x, y, z = (*place, 0, 0, 0)[:3]
     if not (x < grid[0] and y < grid[1] and z < grid[2]):
         sizes = [*grid[:1], *(size for size in grid[1:] if grid[1] * grid[2] > 1)]
-        raise NoSuchProgram(f"Program {', '.join(map(str, place))} is outside the grid: it has "
-                            f"{' x '.join(map(str, sizes))} programs")
+        raise NoSuchProgram(f"The grid has no program {', '.join(map(str, place))}: its size is "
+                            f"{' x '.join(map(str, sizes))}")
     return x + grid[0] * (y + grid[1] * z)
 
 

@@ -61,6 +61,7 @@ SITUATIONS: dict[str, list[Situation]] = {
         at_work("hints", (FAILED, "h"), ("h shows the next one.", "h"),
                 ("h shows the next one.", "h"), ("is graded again.", "h"),
                 ("it is shown again.", "q"), before=(wrong,)),
+        at_work("a trace", (FAILED, "t"), ("No browser was found", "q"), before=(wrong,)),
         at_work("all keys, and one that is none", (FAILED, "?"), ("lists the keys.", "w"),
                 ("? says what there is.", "q")),
         at_work("a reset, wanted and brought back", (FAILED, "x"), ("y or n", "n"),
