@@ -1,12 +1,13 @@
 """Runs launches on the engine as they are made, for host code that needs each result at once."""
 
 import bisect
+import contextlib
 import gc
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import numpy as np
@@ -24,7 +25,9 @@ from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.poison import FRESH_BYTE
 from grader.engine.interpreter.shadow_memory import HOST
+from grader.engine.interpreter.tracer import Tracer, TracingMemory
 from grader.recording.model import dtype_name, outside_grid
+from grader.recording.trace import Group
 from grader.report import Finding
 
 _OPTIONS = frozenset(CUDAOptions.__dataclass_fields__)
@@ -41,12 +44,23 @@ class KernelFailed(RuntimeError):
         self.finding = finding
 
 
+@dataclass(frozen=True)
+class TracedCall:
+    """A traced launch: its tensors by parameter, in the order of their numbers, and its groups."""
+
+    kernel: str
+    grid: tuple[int, int, int]
+    tensors: dict[str, torch.Tensor]
+    groups: list[Group]
+
+
 @dataclass
 class InterpretedLaunches:
     """The outcomes of the launches inside the block, and their findings."""
 
     memory: Memory
     launches: list[LaunchOutcome] = field(default_factory=list)
+    traced: list[TracedCall] = field(default_factory=list)
 
     @property
     def findings(self) -> list[Finding]:
@@ -57,8 +71,8 @@ class InterpretedLaunches:
 @contextmanager
 def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: bool = False,
                 config: int = 0, chunk: int | None = None, capability: int | None = None,
-                returned: Callable[..., Any] = lambda *_, **__: None
-                ) -> Iterator[InterpretedLaunches]:
+                returned: Callable[..., Any] = lambda *_, **__: None,
+                tracer: Tracer | None = None) -> Iterator[InterpretedLaunches]:
     """Inside the block ``kernel[grid](...)`` on CPU tensors runs at once, under watch.
 
     Memory from ``torch.empty`` and its like counts as unwritten; all else as written by the host.
@@ -71,17 +85,20 @@ def interpreted(*, order: Order = "forward", poison: int = 0, duplicate_writes: 
         chunk: how many programs run at once, at most; None leaves it to the engine.
         capability: of the GPU that a kernel finds where it asks for one, as for ``installed``.
         returned: makes what a launch returns, of kernel, args, kwargs and ``warmup``.
+        tracer: traces the launches; the groups of each are in ``InterpretedLaunches.traced``.
 
     Raises:
         KernelFailed: from the launch of a kernel that could not go on.
     """
     tensors = _Tensors(poison)
-    memory = Memory(poison, duplicate_writes=duplicate_writes, find=tensors.at_address)
+    kind = Memory if tracer is None else TracingMemory
+    memory = kind(poison, duplicate_writes=duplicate_writes, find=tensors.at_address)
     trace = InterpretedLaunches(memory)
 
     def launch(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
-            _launch(trace, tensors, self, args, kwargs, grid, order=order, chunk=chunk)
+            _launch(trace, tensors, self, args, kwargs, grid, order=order, chunk=chunk,
+                    tracer=tracer)
         return returned(self, args, kwargs, warmup=warmup)
 
     run_backward = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
@@ -112,7 +129,8 @@ def _tuned(tuner: Any, config: int, args: tuple[Any, ...], kwargs: dict[str, Any
 
 
 def _launch(trace: InterpretedLaunches, tensors: "_Tensors", kernel: Any, args: tuple[Any, ...],
-            kwargs: dict[str, Any], grid: Any, *, order: Order, chunk: int | None) -> None:
+            kwargs: dict[str, Any], grid: Any, *, order: Order, chunk: int | None,
+            tracer: Tracer | None) -> None:
     parameters = kernel.signature.parameters
     for key in kwargs:
         if key not in parameters and key not in _OPTIONS:
@@ -130,9 +148,15 @@ def _launch(trace: InterpretedLaunches, tensors: "_Tensors", kernel: Any, args: 
     constant = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
     values = {name: value if name in constant and not isinstance(value, tl.constexpr)
               else tensors.argument(value) for name, value in bound.arguments.items()}
-    outcome = run(kernel, (*sizes, 1, 1)[:3], values, trace.memory, order=order, chunk=chunk,
-                  options={k: v for k, v in kwargs.items() if k not in parameters})
+    given = {name: value for name, value in bound.arguments.items()
+             if isinstance(value, torch.Tensor)}
+    with contextlib.nullcontext() if tracer is None else tracer.launch(
+            cast(TracingMemory, trace.memory), {name: n for n, name in enumerate(given)}):
+        outcome = run(kernel, (*sizes, 1, 1)[:3], values, trace.memory, order=order, chunk=chunk,
+                      options={k: v for k, v in kwargs.items() if k not in parameters})
     trace.launches.append(outcome)
+    if tracer is not None:
+        trace.traced.append(TracedCall(kernel.__name__, (*sizes, 1, 1)[:3], given, tracer.groups))
     tensors.keep_versions()
     if outcome.failure is not None:
         raise KernelFailed(outcome.failure)
