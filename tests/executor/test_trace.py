@@ -249,6 +249,21 @@ def test_a_program_that_does_too_much_is_cut(
     assert row(trace, trace.tensors[1].after, 0) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
 
 
+def test_of_a_cut_trace_every_array_is_whole(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tracer, "MAX_BYTES", 20)
+    session = Session(tmp_path, COPY, torch.arange(6.0))
+    out = session.alloc(6)
+    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+
+    trace, _ = traced(session, out)
+
+    assert trace.cut
+    assert row(trace, trace.tensors[1].after, 0) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert row(trace, trace.tensors[1].writers, 0) == [0, 0, 0, 0, 1, 1]
+    assert all(0 not in array.shape for array in trace.arrays)
+
+
 def test_an_endless_loop_is_traced_up_to_the_cut(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = HEAD + '''@triton.jit

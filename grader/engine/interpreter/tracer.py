@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -43,6 +43,10 @@ class TraceFull(BaseException):
 
 class TraceStopped(BaseException):
     """The programs ran on for ``AFTER_CUT_S`` after the trace was cut, as an endless loop does."""
+
+
+class _LeftOut(Exception):
+    """An array is not in the trace, which was cut before it."""
 
 
 @dataclass
@@ -169,7 +173,8 @@ class Tracer:
         if state.step is not None:
             for name, value in now.items():
                 if name not in state.names or state.names[name] is not value:
-                    self._add(state.step.values, name, value, traced.rows)
+                    with suppress(_LeftOut):
+                        self._add(state.step.values, name, value, traced.rows)
         state.names = now
         if event == "return":
             del traced.frames[frame]
@@ -207,12 +212,13 @@ class Tracer:
         step = next(reversed(traced.frames.values())).step
         if step is None:
             return
-        tensor, offset = self._pointers(pointers, traced.rows)
-        step.accesses.append(TracedAccess(
-            kind, tensor, offset,
-            None if mask is None else self._numbers(mask.data, traced.rows),
-            self._numbers(value.data, traced.rows),
-            None if undefined is None else self._numbers(undefined, traced.rows), filled))
+        with suppress(_LeftOut):
+            tensor, offset = self._pointers(pointers, traced.rows)
+            step.accesses.append(TracedAccess(
+                kind, tensor, offset,
+                None if mask is None else self._numbers(mask.data, traced.rows),
+                self._numbers(value.data, traced.rows),
+                None if undefined is None else self._numbers(undefined, traced.rows), filled))
 
     def _pointers(self, pointers: Handle, rows: Array) -> tuple[int, int]:
         """The tensor that pointers point into, and the number of the array of their elements."""
@@ -254,7 +260,7 @@ class Tracer:
         return Value(dtype, handle.shape, self._numbers(data, rows))
 
     def numbers(self, data: Array) -> int:
-        """Adds an array that belongs to no group."""
+        """Adds an array that belongs to no group, between launches; it always finds room."""
         return self._numbers(data, np.zeros(1, np.int64))
 
     def _numbers(self, data: Array, rows: Array, *, of: Array | None = None) -> int:
@@ -268,9 +274,9 @@ class Tracer:
             data = data[rows]
         numbers = _shown(data)
         self._weight += numbers.nbytes * _WEIGHTS[numbers.dtype.kind]
-        if self._weight > MAX_BYTES:
+        if self._weight > MAX_BYTES and self._memory is not None:
             self._full()
-            numbers = numbers[:0]
+            raise _LeftOut
         number = len(self.arrays)
         self.arrays.append(TracedArray(numbers.dtype.str[1:], numbers.shape,  # type: ignore[arg-type]
                                        len(self.data)))
