@@ -48,7 +48,7 @@ def picture(module: Module) -> str:
                 runpy.run_path(path, run_name="__main__")
     call = _chosen(launches.traced)
     trace = Trace([], [], recorder.arrays, bytes(recorder.data))
-    tensors = [still.Drawn(name.removesuffix("_ptr"), tuple(x.shape), tuple(x.stride()))
+    tensors = [still.StillTensor(name.removesuffix("_ptr"), tuple(x.shape), tuple(x.stride()))
                for name, x in call.tensors.items()]
     count = call.grid[0] * call.grid[1] * call.grid[2]
     words = still.described(tensors, call.groups, trace.numbers, count // 2, count)

@@ -11,14 +11,14 @@ from grader.recording.trace import Group, TracedAccess, TracedStep
 from tests.evidence import lesson_pictures
 from tritonlab.course import course
 from tritonlab.trace import still
-from tritonlab.trace.still import Drawn
+from tritonlab.trace.still import StillTensor
 
 OFFSETS = np.array([[0, 1, 2, 3], [4, 5, 6, 7]])
 MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0]])
 ARRAYS = {0: OFFSETS, 1: MASK}.__getitem__
 COPY = [Group([0, 1], [TracedStep(1, "copy", accesses=[
     TracedAccess("load", 0, 0, 1, None), TracedAccess("store", 1, 0, 1, None)])])]
-ROW = Drawn("x", (6,), (1,)), Drawn("out", (6,), (1,))
+ROW = StillTensor("x", (6,), (1,)), StillTensor("out", (6,), (1,))
 
 
 def fills(svg: str) -> list[tuple[str, str]]:
@@ -36,7 +36,7 @@ def test_the_elements_of_one_program_are_colored() -> None:
 
 
 def test_a_transposed_tensor_is_drawn_by_its_strides() -> None:
-    columns = Drawn("x", (2, 3), (1, 2)), Drawn("out", (6,), (1,))
+    columns = StillTensor("x", (2, 3), (1, 2)), StillTensor("out", (6,), (1,))
 
     svg = still.svg(columns, COPY, ARRAYS, 1, "A copy.")
 

@@ -22,7 +22,7 @@ _LEAST_GRID = 5  # pixels of a cell that gets a border
 
 
 @dataclass(frozen=True)
-class Drawn:
+class StillTensor:
     """A tensor of a still: its shape, and the strides of its elements."""
 
     name: str
@@ -30,7 +30,7 @@ class Drawn:
     stride: tuple[int, ...]
 
 
-def svg(tensors: Sequence[Drawn], groups: Sequence[Group], numbers: Any, program: int,
+def svg(tensors: Sequence[StillTensor], groups: Sequence[Group], numbers: Any, program: int,
         title: str) -> str:
     """Draws the tensors of a launch below each other.
 
@@ -73,7 +73,7 @@ def svg(tensors: Sequence[Drawn], groups: Sequence[Group], numbers: Any, program
             f'<title>{escape(title)}</title>{"".join(parts)}</svg>\n')
 
 
-def described(tensors: Sequence[Drawn], groups: Sequence[Group], numbers: Any,
+def described(tensors: Sequence[StillTensor], groups: Sequence[Group], numbers: Any,
               program: int, programs: int) -> str:
     """The picture in one sentence."""
     done: dict[str, list[str]] = {"loads": [], "stores": []}
@@ -86,11 +86,11 @@ def described(tensors: Sequence[Drawn], groups: Sequence[Group], numbers: Any,
     return f"Program {program} of {programs:,} {' and '.join(clauses)}."
 
 
-def _described(tensor: Drawn) -> str:
+def _described(tensor: StillTensor) -> str:
     return f"{tensor.name}  [{', '.join(map(str, tensor.shape))}]"
 
 
-def _states(tensor: Drawn, groups: Sequence[Group], numbers: Any, number: int,
+def _states(tensor: StillTensor, groups: Sequence[Group], numbers: Any, number: int,
             program: int) -> NDArray[np.str_]:
     """For each element: l, s or b (loaded, stored, both), 0 or 1 (others), or nothing."""
     size = int(np.prod(tensor.shape, dtype=np.int64))
