@@ -26,7 +26,8 @@ LAYERS = (
     "grader", "tritonlab.version", "tritonlab.interrupts", "tritonlab.errors", "tritonlab.course",
     "tritonlab.progress", "tritonlab.workspace", "tritonlab.grading", "tritonlab.verify",
     "tritonlab.authoring", "tritonlab.doctor", "tritonlab.render", "tritonlab.trace",
-    "tritonlab.watch", "tritonlab.cli", "tritonlab.interpreter", "tritonlab.__main__", "tritonlab")
+    "tritonlab.watch", "tritonlab.cli", "tritonlab.notebook", "tritonlab.interpreter",
+    "tritonlab.__main__", "tritonlab")
 WITHOUT_TORCH = (
     "grader.text", "grader.finding", "grader.diagnosis.messages", "grader.report",
     "grader.submission", "grader.sandbox", "grader.gpu", "grader.attacks", "tritonlab")

@@ -5,9 +5,9 @@ from tritonlab.version import __version__
 # Not from typing: Ctrl-C during its import would come before `interrupts.install`.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
-__all__ = ["__version__", "run_public_cases"]
+__all__ = ["__version__", "load_ipython_extension", "run_public_cases"]
 
 
 def run_public_cases(path: str) -> "NoReturn":
@@ -19,3 +19,10 @@ def run_public_cases(path: str) -> "NoReturn":
     from tritonlab.cli.grade import run_exercise  # lazy: importing tritonlab stays cheap
 
     raise SystemExit(run_exercise(path))
+
+
+def load_ipython_extension(ipython: "Any") -> None:
+    """Registers the magics of ``%load_ext tritonlab``: ``%%kernel``, ``%kernel`` and ``%hint``."""
+    from tritonlab import notebook
+
+    notebook.load(ipython)

@@ -364,8 +364,10 @@ def _show_lines(screen: Screen, title: str, lines: Sequence[str]) -> None:
         screen.blank()
         screen.line((title, "strong"))
     for line in lines:
-        screen.line((cropped(line, screen.width - 4), "dim"),
-                    lead=("printed: " if screen.plain else "  ",))
+        if screen.plain:
+            screen.line(line, lead=("printed: ",))
+        else:
+            screen.row("  ", (cropped(line, screen.width - 4), "dim"))
 
 
 def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade]) -> None:

@@ -33,11 +33,12 @@ class Screen:
     """
 
     def __init__(self, stream: TextIO | None = None, *, plain: bool = False,
-                 width: int | None = None) -> None:
+                 width: int | None = None, terminal: bool | None = None) -> None:
         self.stream = stream or sys.stdout
         self.plain = plain
         self._console = Console(file=self.stream, width=width, highlight=False, markup=False,
-                                emoji=False)
+                                emoji=False, force_terminal=terminal,
+                                force_jupyter=False)  # it would print beside the stream
         self.full_width = self._console.width  # for tables; prose is easier to read below WIDEST
         self.width = min(self.full_width, WIDEST)
         self.is_terminal = self._console.is_terminal

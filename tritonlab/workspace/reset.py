@@ -88,6 +88,19 @@ def undo(course: Course, place: Workspace, module: Module) -> Backup:
     return _recorded(course, place, replace(backup, restored=newest))
 
 
+def exchange(place: Workspace, module: Module, text: str) -> Path:
+    """Writes ``text`` as the exercise's file; returns the backup of the file that was there.
+
+    Raises:
+        NotSaved: it failed; the work is where it was.
+    """
+    with _staged(place, module) as incoming:
+        (incoming / EXERCISE).write_text(text, encoding="utf-8")
+        backup = _exchange(place, module, incoming).folder
+    assert backup is not None
+    return backup
+
+
 def backups(place: Workspace, module: Module) -> list[Path]:
     """Returns the backups of a module that are not empty, the newest first."""
     folder = _folder(place, module)

@@ -179,6 +179,15 @@ def start(module: Module, root: Path) -> tuple[Workspace, CopiedFiles]:
     return workspace, CopiedFiles(workspace.kernel(module), tuple(copied), tuple(left_alone))
 
 
+def write(kernel: Path, text: str) -> None:
+    """Replaces an exercise's file; raises NotSaved if it cannot be written."""
+    try:
+        with safe_files.opened(kernel.parent) as folder:
+            safe_files.replace(folder, kernel.name, text.encode(), 0o666)
+    except OSError as error:
+        raise errors.not_saved("The exercise", error, kernel) from error
+
+
 def fresh(module: Module) -> dict[str, bytes]:
     """Returns the files of an untouched exercise by path; raises BadCourse without one."""
     return {name: _course_file(module.folder / name) for name in (EXERCISE, *module.files)}
