@@ -143,6 +143,72 @@ def test_print_is_dark_on_light_whatever_the_screen_is(browser, page_of, name):
     assert contrasts[0][0] >= CONTRAST
 
 
+LESSON = "lesson of track1/softmax"
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_section_of_a_lesson_is_in_its_contents(browser, page_of, name):
+    with browsing.opened(browser, page_of(name)) as seen:
+        listed = seen.page.evaluate(
+            "[...document.querySelectorAll('.contents a')].map(one => [one.hash, one.innerText])")
+        sections = seen.page.evaluate(
+            "[...document.querySelectorAll('h2')].map(one => ['#' + one.id,"
+            " one.firstChild.textContent.trim()])")
+        anchors = seen.page.evaluate(
+            "[...document.querySelectorAll('.anchor')].filter("
+            "one => one.parentElement.id !== decodeURIComponent(one.hash.slice(1))).length")
+
+    assert [hash_ for hash_, _ in listed] == [hash_ for hash_, _ in sections]
+    assert len({hash_ for hash_, _ in listed}) == len(listed) > 3
+    assert anchors == 0
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_section_is_reached_from_the_contents_by_mouse_and_keyboard(browser, page_of, width):
+    with browsing.opened(browser, page_of(LESSON), width) as seen:
+        seen.page.click(".contents a >> text=Pitfalls")
+        clicked = seen.page.evaluate("[location.hash, document.querySelector('#pitfalls')"
+                                     ".getBoundingClientRect().top < innerHeight]")
+        seen.page.focus(".contents a >> text=Your task")
+        seen.page.keyboard.press("Enter")
+        entered = seen.page.evaluate("location.hash")
+
+    assert clicked == ["#pitfalls", True]
+    assert entered == "#your-task"
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_code_is_copied_by_mouse_and_keyboard(browser, page_of, width):
+    with browsing.opened(browser, page_of(LESSON), width) as seen:
+        seen.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        blocks, buttons = (seen.page.locator(f".copied {name}") for name in ("code", "button"))
+        texts = blocks.all_inner_texts()
+        copied = []
+        for number in range(len(texts)):
+            if number % 2:
+                buttons.nth(number).focus()
+                seen.page.keyboard.press("Enter")
+            else:
+                buttons.nth(number).click()
+            copied.append(seen.page.evaluate("navigator.clipboard.readText()"))
+        label = buttons.last.inner_text()
+
+    assert copied == texts
+    assert len(texts) >= 2
+    assert label == "Copied"
+    assert seen.complaints == []
+
+
+def test_code_has_a_color_for_each_kind_of_token(browser, page_of):
+    with browsing.opened(browser, page_of("lesson of track1/matrix-mul")) as seen:
+        colors = seen.page.evaluate(
+            "[...document.querySelectorAll('pre span')].map(one => [one.className,"
+            " getComputedStyle(one).color])")
+
+    assert {kind for kind, _ in colors} >= {"comment", "keyword", "number"}
+    assert len({color for _, color in colors}) == len({kind for kind, _ in colors})
+
+
 # ------------------------------------------------------------ the checks notice what they are for
 
 

@@ -1,6 +1,8 @@
-"""Self-contained HTML pages without scripts: lessons, kernels, a learner's progress."""
+"""Self-contained HTML pages: lessons, kernels, a learner's progress."""
 
+import base64
 import functools
+import hashlib
 import itertools
 import re
 import shlex
@@ -24,17 +26,61 @@ from tritonlab.render.lesson_text import displayed
 from tritonlab.verify import certificate_reader
 
 # The functions that draw import `charts` themselves: it loads matplotlib.
+# The CSS classes of families of tokens; the first that holds a token counts.
 _KINDS = {tokens.Comment: "comment", tokens.String.Interpol: "", tokens.String: "string",
-          tokens.Keyword: "keyword", tokens.Operator.Word: "keyword"}
+          tokens.Keyword.Constant: "number", tokens.Keyword: "keyword",
+          tokens.Operator.Word: "keyword", tokens.Number: "number",
+          tokens.Name.Function: "name", tokens.Name.Class: "name",
+          tokens.Name.Decorator: "decorator", tokens.Name.Builtin: "builtin",
+          tokens.Name.Exception: "builtin"}
+_FOLDED = re.compile(r'(<h2 id="(?:best-practices|pitfalls|going-further)">.*?</h2>)'
+                     r"(.*?)(?=<h2|\Z)", re.DOTALL)
+_LEAST_LISTED = 3  # sections from which on a lesson has a list of contents
 
 
 def lesson(name: str, title: str, text: str) -> str:
     """The page of a lesson, whose Markdown is ``text``; sections of tips are folded."""
-    body = re.sub(r"<h2>(Best practices|Pitfalls|Going further)</h2>(.*?)(?=<h2>|\Z)",
-                  r"<details><summary><h2>\1</h2></summary>\2</details>",
-                  _markdown().render(displayed(text)), flags=re.DOTALL)
+    parser = _markdown()
+    parsed = parser.parse(displayed(text))
+    sections = _with_anchors(parsed)
+    body = _FOLDED.sub(r"<details><summary>\1</summary>\2</details>",
+                       parser.renderer.render(parsed, parser.options, {}))
+    head, closed, rest = body.partition("</h1>\n")
+    script = _script("copy.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _templates().get_template("lesson.html").render(
-        name=name, title=title, body=Markup(body))
+        name=name, title=title, head=Markup(head + closed), body=Markup(rest),
+        sections=sections if len(sections) >= _LEAST_LISTED else [],
+        script=Markup(script), digest=digest)
+
+
+def _with_anchors(parsed: list[Token]) -> list[tuple[str, str]]:
+    """Gives headings an id and a link to it; returns id and text of those of the second level."""
+    sections: list[tuple[str, str]] = []
+    used: set[str] = set()
+    for opening, inline in itertools.pairwise(parsed):
+        if opening.type != "heading_open" or opening.tag == "h1":
+            continue
+        children = inline.children or []
+        words = "".join(child.content for child in children)
+        slug = re.sub(r"[^\w]+", "-", words.lower()).strip("-")
+        slug = next(one for n in itertools.count(1)
+                    if (one := slug + f"-{n}" * (n > 1)) not in used)
+        used.add(slug)
+        opening.attrSet("id", slug)
+        link = Token("html_inline", "", 0)
+        link.content = (f' <a class="anchor" href="#{escape(slug)}" '
+                        f'aria-label="Link to {escape(words)}">#</a>')
+        children.append(link)
+        if opening.tag == "h2":
+            sections.append((slug, words))
+    return sections
+
+
+def _script(name: str) -> str:
+    environment = _templates()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
 
 
 def inspection(module: Module, inspection: Inspection) -> str:
@@ -124,7 +170,8 @@ def _fence(_: object, tokens: list[Token], index: int, *__: object) -> str:
                 for kind, text in line)
         for line in (highlighted(code) if python else [[("", code)]]))
     described = f' role="img" aria-label="{escape(words)}"' if words else ""
-    return f'<pre class="card"{described}><code>{body}</code></pre>\n'
+    block = f'<pre class="card"{described}><code>{body}</code></pre>\n'
+    return block if language in ("", "text") else f'<div class="copied">{block}</div>\n'
 
 
 def highlighted(code: str) -> list[list[tuple[str, str]]]:
