@@ -170,6 +170,15 @@ def test_words_for_a_diagram_are_its_alternative_text(run, course_root):
     assert "tritonlab read grading" in page and "tritonlab read grading" in shown.out
 
 
+def test_the_page_of_a_lesson_has_its_picture() -> None:
+    softmax = course.load().find("track1/softmax")
+
+    page = pages.lesson(softmax.id, softmax.title, softmax.lesson(), softmax.picture())
+
+    assert page.count("<figure") == page.count("<figcaption>logsumexp_kernel. Program 1 of 3") == 1
+    assert page.index('id="worked-example"') < page.index("<figure") < page.index('id="your-task"')
+
+
 def test_the_page_on_grading_is_read_like_a_lesson(run):
     shown = run("read", "grading", "--plain")
 

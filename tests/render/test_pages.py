@@ -43,7 +43,8 @@ MAKE: dict[str, Callable[[Path], str]] = {
         certified.progress(Workspace(folder / "year"), 365, benched=False)),
     "report of nothing": lambda folder: pages.report(
         certified.progress(Workspace(folder / "nothing"), 0, benched=False)),
-    **{name: lambda _, module=module: pages.lesson(module.id, module.title, module.lesson())
+    **{name: lambda _, module=module: pages.lesson(
+        module.id, module.title, module.lesson(), module.picture())
        for name, module in LESSONS.items()},
 }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import grader
 from grader.processes.cache import folder_sha256
 from grader.suite import Suite
-from tritonlab.course.course import ANSWERS, GRADING, Course, Module, Roots
+from tritonlab.course.course import ANSWERS, GRADING, PICTURE, Course, Module, Roots
 
 KERNEL = "kernel.py"
 STARTERS = ("blanks", "slow", "broken", "specification")  # what exercises of a track may be
@@ -128,6 +128,7 @@ def nothing_astray(material: Material) -> Iterator[str]:
         else:
             there = {str(path.relative_to(folder)) for path in folder.rglob("*")
                      if path.is_file() and "__pycache__" not in path.parts}
+            expected |= {PICTURE} if kind == "tracks" else set()
             yield from (f"{place}/{name} is missing, which the suite names"
                         for name in more if name not in there)
         for name in sorted(there - expected):

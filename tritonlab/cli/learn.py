@@ -76,6 +76,7 @@ def read(
     place = workspace.find()
     if module_id == GRADING:
         name, title, text = GRADING, "How kernels are graded", course.grading_page()
+        picture = ""
         command = "tritonlab grade"
     else:
         module = the_course.find(module_id) if module_id else \
@@ -83,12 +84,13 @@ def read(
         begun = place is not None and place.kernel(module).exists()
         command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
         name, title = module.id, module.title
+        picture = "" if answers else module.picture()
         text = _answers(the_course, place, module) if answers else module.lesson()
     output_files.check(html)
     if html is not None:
         from tritonlab.render import pages
 
-        output_files.write(pages.lesson(name, title, text), html)
+        output_files.write(pages.lesson(name, title, text, picture), html)
     show(as_json, plain,
          {"schema": 1, "module": name, "title": title, "markdown": text,
           "page": str(html) if html else None},

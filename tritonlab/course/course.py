@@ -19,6 +19,7 @@ T = TypeVar("T")
 SHIPPED = "tritonlab"  # the id of the shipped course; records without a course belong to it
 EXERCISE = "kernel.py"
 LESSON = "README.md"
+PICTURE = "picture.svg"
 ANSWERS = "answers.md"  # to the questions of the lesson, beside the solution
 GRADING = "grading.md"  # in the folder of the tracks: the checks that all modules share
 SETTINGS = "course.toml"  # at the root of a course other than the shipped one
@@ -119,6 +120,11 @@ class Module:
     def lesson(self) -> str:
         """The lesson as Markdown; raises BadCourse if it cannot be read."""
         return _text(f"The lesson of {self.id}", self.folder / LESSON)
+
+    def picture(self) -> str:
+        """The picture of its lesson as SVG; empty if it has none."""
+        file = self.folder / PICTURE
+        return _text(f"The picture of {self.id}", file) if file.is_file() else ""
 
     @property
     def has_answers(self) -> bool:

@@ -35,10 +35,11 @@ _KINDS = {tokens.Comment: "comment", tokens.String.Interpol: "", tokens.String: 
           tokens.Name.Exception: "builtin"}
 _FOLDED = re.compile(r'(<h2 id="(?:best-practices|pitfalls|going-further)">.*?</h2>)'
                      r"(.*?)(?=<h2|\Z)", re.DOTALL)
+_EXAMPLE = re.compile(r'<h2 id="worked-example">.*?</h2>')
 _LEAST_LISTED = 3  # sections from which on a lesson has a list of contents
 
 
-def lesson(name: str, title: str, text: str) -> str:
+def lesson(name: str, title: str, text: str, picture: str = "") -> str:
     """The page of a lesson, whose Markdown is ``text``; sections of tips are folded."""
     parser = _markdown()
     parsed = parser.parse(displayed(text))
@@ -46,6 +47,10 @@ def lesson(name: str, title: str, text: str) -> str:
     body = _FOLDED.sub(r"<details><summary>\1</summary>\2</details>",
                        parser.renderer.render(parsed, parser.options, {}))
     head, closed, rest = body.partition("</h1>\n")
+    if picture:  # of the worked example's kernel; its title is the caption
+        words = re.search("<title>(.*?)</title>", picture)
+        rest = _EXAMPLE.sub(lambda heading: f"{heading[0]}<figure class=\"card scroll\">{picture}"
+                         f"<figcaption>{words[1] if words else ''}</figcaption></figure>", rest, 1)
     script = _script("copy.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _templates().get_template("lesson.html").render(
