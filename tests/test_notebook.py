@@ -51,9 +51,9 @@ def text(outputs: list[dict], kind: str = "text/plain") -> str:
 
 @pytest.mark.course
 def test_a_notebook_grades_helps_and_grades_again(executed, tmp_path):
-    wrong, hinted, right, hinted_again = executed(
-        f"%%kernel track1/softmax\n{WRONG}", "%hint --todo 7", f"%%kernel softmax\n{SOLUTION}",
-        "%hint softmax")
+    wrong, hinted, traced, right, hinted_again = executed(
+        f"%%kernel track1/softmax\n{WRONG}", "%hint --todo 7", "%trace",
+        f"%%kernel softmax\n{SOLUTION}", "%hint softmax")
 
     line = 1 + WRONG[:WRONG.index("x = tl.load")].count("\n") + 1
     assert "FAILED track1/softmax" in text(wrong)
@@ -64,6 +64,8 @@ def test_a_notebook_grades_helps_and_grades_again(executed, tmp_path):
     assert '<span class="fail">FAILED</span>' in text(wrong, "text/html")
     assert "<b>Seen</b>" in text(wrong, "text/html")
     assert "Hint 1 of" in text(hinted)
+    assert "Traced 4 programs of case" in text(traced)
+    assert '<iframe srcdoc="&lt;!doctype html&gt;' in text(traced, "text/html")
     assert "PASSED track1/softmax" in text(right)
     assert "`%kernel track1/" in text(right)
     kernel = tmp_path / "notebooks/tritonlab-workspace/track1/softmax/kernel.py"

@@ -8,16 +8,20 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from markupsafe import escape
+
 from grader.report import CaseResult
 from tritonlab import errors
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import Interrupted, TritonlabError
 from tritonlab.grading import grade as grading
-from tritonlab.grading import hints
+from tritonlab.grading import hints, kernels
 from tritonlab.progress import certificate
 from tritonlab.render import exercise, report
 from tritonlab.render.notebook import NotebookScreen
+from tritonlab.trace import program_steps
+from tritonlab.trace.page import page
 from tritonlab.workspace import reset, start, submission, workspace
 from tritonlab.workspace.workspace import Workspace
 
@@ -30,7 +34,8 @@ class Magics:
     """The magics of one notebook.
 
     ``%%kernel MODULE`` writes the cell as the exercise of the workspace and grades it; ``%kernel
-    MODULE`` puts the exercise into the next cell. ``%hint [MODULE]`` shows the next hint.
+    MODULE`` puts the exercise into the next cell. ``%hint [MODULE]`` shows the next hint, ``%trace
+    [MODULE]`` the page of a trace.
     """
 
     def __init__(self, shell: Any, display: Display) -> None:
@@ -72,6 +77,25 @@ class Magics:
                                f"`{given.command}` shows the next one." if more else "")
             self._show(screen.outputs)
             self._say(hints.record(the_course, place, given))
+
+    def trace(self, line: str) -> None:
+        """The magic ``%trace``: the page of ``tritonlab trace`` below the cell."""
+        with self._errors_as_sentences():
+            arguments = _parsed("trace", line, "module", "--case")
+            the_course = course.load()
+            place = workspace.require(the_course.example)
+            module = the_course.find(arguments.module) if arguments.module else \
+                submission.current(the_course, place)
+            traced = kernels.trace(submission.exercise(module, place, the_course),
+                                   case=arguments.case)
+            screen = NotebookScreen()
+            program_steps.show_summary(screen, traced)
+            outputs = screen.outputs
+            outputs["text/html"] += (
+                f'<iframe srcdoc="{escape(page(traced.to_dict(), module.title))}" '
+                f'title="{escape(traced.case)}" sandbox="allow-scripts" '
+                'style="width: 100%; height: 56em; border: 0"></iframe>')
+            self._show(outputs)
 
     def _load(self, the_course: Course, module: Module) -> None:
         """Puts the exercise, as it is in the workspace, into the next cell."""
@@ -209,3 +233,4 @@ def load(shell: Any) -> None:
     magics = Magics(shell, display)
     shell.register_magic_function(magics.kernel, "line_cell", "kernel")
     shell.register_magic_function(magics.hint, "line", "hint")
+    shell.register_magic_function(magics.trace, "line", "trace")

@@ -46,12 +46,17 @@ def show(screen: Screen, traced: TracedCase, program: int, launch: int) -> None:
 
 def show_page(screen: Screen, traced: TracedCase, file: Path) -> None:
     """Prints which case the page draws, and where it is."""
+    show_summary(screen, traced)
+    screen.command(shown_path(file), screen.label("Page"))
+
+
+def show_summary(screen: Screen, traced: TracedCase) -> None:
+    """Prints which case was traced, and its first finding."""
     count = sum(len(group.programs) for one in traced.trace.launches for group in one.groups)
     screen.line(f"Traced {q.plural(count, 'program')} of case \"{traced.case}\", "
                 f"which {str(traced.report.verdict).lower()}.")
     for mark in traced.marks[:1]:
         screen.line(mark.text, lead=(screen.label("Seen"),))
-    screen.command(shown_path(file), screen.label("Page"))
 
 
 def _details(traced: TracedCase, step: TracedStep, row: int) -> Iterator[str]:
