@@ -60,6 +60,7 @@ class Zygote:
         self._idle: deque[Callable[[], None]] = deque(
             (*(partial(_warm_idle, name) for name in code.idle), _settle))
         self._expected: set[str] = set()  # keys of what else is warm
+        self._served = False  # a child with orders has ended
 
     def serve(self) -> None:
         """Warms up, then answers until the judge is gone."""
@@ -106,9 +107,9 @@ class Zygote:
 
     def _leisure_s(self) -> float | None:
         """Seconds to wait for a request before something is prepared; None: no limit."""
-        if self._idle:
+        # While a grade runs, the CPUs are for its children. The first one may be the only one.
+        if self._idle and (self._served or not self._homes):
             return PAUSE_S
-        # While a grade runs, the CPUs are for its children.
         return IDLE_S if len(self._spares) < SPARES and not self._homes else None
 
     def _answer(self) -> bool:
@@ -249,6 +250,7 @@ class Zygote:
                     self._dismissed.discard(pid)
                     self._sweep()
                     if home := self._homes.pop(pid, None):
+                        self._served = True
                         tempdirs.remove(home)
                 if pid == block:
                     return

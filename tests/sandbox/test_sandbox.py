@@ -33,7 +33,7 @@ from grader.sandbox import (
 )
 from grader.sandbox.child_client import Output, line_in
 from grader.sandbox.errors import ChildDied, ChildOutOfMemory, ChildTimedOut, MalformedReply
-from grader.sandbox.zygote import SPARES
+from grader.sandbox.zygote import PAUSE_S, SPARES
 from grader.worker import graphs
 from tests.support.waiting import wait_until
 
@@ -190,6 +190,17 @@ def test_the_work_of_a_process_is_what_it_and_its_children_took() -> None:
     assert (after - before >= 0.05, runnable) == (True, True)
     assert idle_s < 0.05
     assert processes.work(child.pid) == (0.0, False)
+
+
+def test_what_later_grades_need_is_warmed_once_the_first_has_ended() -> None:
+    with Sandbox() as box:
+        with box.fork("worker"):
+            before, _ = processes.work(box.pid)
+            time.sleep(3 * PAUSE_S)
+            during, _ = processes.work(box.pid)
+        wait_until(lambda: processes.work(box.pid)[0] > during + 0.05)
+
+    assert during - before < 0.05
 
 
 def test_a_request_goes_on_while_the_judge_does_something_else(load, monkeypatch) -> None:
