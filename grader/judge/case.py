@@ -134,8 +134,10 @@ def _check_limits(call: RecordedCall, run: Run,
 def _judge_speed(case: Case, ctx: Context) -> CaseResult:
     """Judges, as far as that is possible without a GPU, whether a case can be fast enough."""
     block, outlines, target = ctx.block(case), ctx.outlines(case), ctx.gate.target
+    if begun := ctx.code.pop(case.name, None):
+        begun()  # before the others are asked for, so that the survey begins beside them
     if ctx.is_exhaustive:
-        ctx.gate.begin()  # the executor surveys meanwhile
+        ctx.gate.begin()
     examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target)
     expected = forecast(case, ctx.part(case), outlines, examined, target, block=block,
                         failed=ctx.schedule.failed)

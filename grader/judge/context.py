@@ -28,7 +28,7 @@ from grader.judge.perf_limits import idle_grid
 from grader.judge.pipeline import Pipeline
 from grader.judge.schedule import GRADE_S, Patience, Schedule
 from grader.processes.pool import Later
-from grader.processes.replies import Answer, Outcome, Run, Stopped, unusable
+from grader.processes.replies import Answer, Compiled, Outcome, Run, Stopped, unusable
 from grader.processes.session import Session
 from grader.processes.time_limit import OutOfTime, TimeLimit
 from grader.recording import host_values
@@ -118,6 +118,7 @@ class Context:
         self.printed: dict[str, tuple[str, ...]] = {}  # by kernels, by the name of the case
         self.vain_contrasts: Counter[str] = Counter()  # by function
         self.tried_configurations: list[int] = []  # of autotuners, by all cases
+        self.code: dict[str, Later[Compiled]] = {}  # begun ahead, by the name of the case
         self.first_calls: set[str] = set()  # functions whose trials in a first call were checked
         self._answers: dict[str, Answer] = {}  # of host code, by function and inputs
         self._ahead: Pipeline[Case, RecordedCall] | None = None
@@ -247,8 +248,8 @@ class Context:
                 if recording is not None and recording.launches:
                     target = targets.find(case.limits.target) if case.limits and \
                         case.limits.target else self.gate.target
-                    self.session(case).begin_compile(recording, target, whole=True,
-                                                     timed=oversized.is_measured(case))
+                    self.code[case.name] = self.session(case).begin_compile(
+                        recording, target, whole=True, timed=oversized.is_measured(case))
         if len(os.sched_getaffinity(0)) > 2:
             self.gate.begin()
 

@@ -132,7 +132,7 @@ def test_launches_are_compiled_and_disassembled_before_others_are_surveyed(entri
     grade()
 
     before = asked[:asked.index("survey")]
-    assert asked.count("compile") == before.count("compile") > 1
+    assert asked.count("compile") == before.count("compile") == 5  # no launch twice
     assert "disassemble" in before
 
 
