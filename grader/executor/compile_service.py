@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from grader.engine.compiler import targets
@@ -46,6 +47,7 @@ class CompileHandler(KernelService):
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
         self._built: set[Any] = set()  # kinds of which a launch was compiled to the end
         self._lowered: dict[Any, list[Form]] = {}  # by kind
+        self._operations: dict[Any, set[str]] = {}  # compiled to the end, by target and kernel
         self._read: set[Any] = set()  # by all that the front end can depend on
         self._sizes: dict[str, set[str]] = {}  # constants that were sizes in a launch, by kernel
         self._spent: dict[str, _Spent] = {}  # by kernel
@@ -54,7 +56,8 @@ class CompileHandler(KernelService):
         """Every launch of a recording; of what does not compile, the finding.
 
         With ``whole`` each has a binary. Otherwise the first launch of a kind (of the same types,
-        options and flags) is compiled to the end, for what refuses an instruction. What refuses
+        options and flags) is compiled to the end, for what refuses an instruction, unless another
+        kind of the kernel had all of its operations. What refuses
         code earlier, such as the shared memory of a pipeline, grows with blocks, warps and with
         what is known of integers and addresses. So a launch is lowered as far as LLVM unless one
         of its kind was, whose sizes were no smaller and of which no less was known, or ``_ENOUGH``
@@ -139,6 +142,8 @@ class CompileHandler(KernelService):
         if spent.all_s > ALL_VARIANTS_S or spent.slow_s > SLOW_VARIANTS_S:
             return {"given_up": {"cpu_s": spent.all_s, "slowest": spent.slowest,
                                  "slowest_s": spent.slowest_s}}
+        operations = self._operations.setdefault((target.name, launch.kernel), set())
+        step = partial(build, operations=operations, only_new=not whole)
         whole = whole or kind not in self._built
         lowered = self._lowered.setdefault(kind, [])
         larger = [one for one in lowered if all(map(operator.ge, one.sizes, form.sizes))]
@@ -151,7 +156,7 @@ class CompileHandler(KernelService):
             return {}
         started = _cpu_s()
         answer = self._answers[kind, form] = _answer(
-            kernel, bound, launch, target, build if whole else parse if read_only else lower)
+            kernel, bound, launch, target, step if whole else parse if read_only else lower)
         spent.note(_cpu_s() - started, _variant_title(kernel, bound, launch.options))
         if "finding" not in answer:  # what is refused says nothing of smaller ones
             if whole:

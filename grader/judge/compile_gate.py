@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
@@ -13,9 +13,10 @@ from grader.engine.compiler.targets import Target, find
 from grader.judge.draws import block_of
 from grader.processes.pool import Later
 from grader.processes.replies import Compiled, Stopped
-from grader.processes.session import Session
+from grader.processes.session import Session, form
 from grader.processes.time_limit import OutOfTime
-from grader.recording.model import Recording
+from grader.recording.model import Recording, views_of
+from grader.recording.specialization import SIZE
 from grader.report import CaseResult, Finding, Kind, Skip, Verdict
 from grader.sandbox import SandboxBroken
 
@@ -30,6 +31,12 @@ class _Begun(NamedTuple):
 def name_for(target: Target) -> str:
     """The name of the gate's result among those of the cases."""
     return f"every launch compiles for the {target.title}"
+
+
+def _tensors(recording: Recording) -> int:
+    """How many tensors the launches take. A kernel does most where no optional one is missing."""
+    return sum(len(list(views_of(argument))) for launch in recording.launches
+               for argument in launch.arguments.values())
 
 
 class Gate:
@@ -71,10 +78,11 @@ class Gate:
     def begin(self) -> None:
         """Begins to compile what is queued, and from now on all that is added.
 
-        Large blocks come first: next to one that compiles, a smaller one is only parsed.
+        The smallest block of each form is compiled to the end. Then large ones come first: next to
+        one that is lowered, a smaller one is only parsed.
         """
         self._ahead = True
-        for number, one in self._largest_first():
+        for number, one in self._in_order():
             if one.compiled is None and self._stopped is None:
                 try:
                     compiled = self._session.begin_compile(one.recording, self.target)
@@ -86,10 +94,16 @@ class Gate:
                 else:
                     self._begun[number] = one._replace(compiled=compiled)
 
-    def _largest_first(self) -> list[tuple[int, _Begun]]:
-        """A compilation in progress, with its position in the order of cases."""
+    def _in_order(self) -> list[tuple[int, _Begun]]:
+        """Compilations in their order, each with its position in the order of cases."""
+        blocks = [block_of(one.recording) or 0 for one in self._begun]
+        smallest: dict[Hashable, int] = {}
+        for number in sorted(range(len(blocks)), key=lambda number: (
+                blocks[number] < SIZE, blocks[number], -_tensors(self._begun[number].recording))):
+            smallest.setdefault(form(self._begun[number].recording), number)
+        first = set(smallest.values())
         return sorted(enumerate(self._begun),
-                      key=lambda item: -(block_of(item[1].recording) or 0))
+                      key=lambda item: (item[0] not in first, -blocks[item[0]]))
 
     def compiled(self, recording: Recording, target: str = "") -> Compiled:
         """Compiles the launches for the gate's own target, unless another is named.
@@ -181,7 +195,7 @@ class Gate:
         too_large: list[tuple[int, Finding]] = []
         fits = False
         self.begin()
-        for done, (number, begun) in enumerate(self._largest_first()):
+        for done, (number, begun) in enumerate(self._in_order()):
             if self._stopped is not None or begun.compiled is None:
                 return
             kernels = dict.fromkeys(f"`{launch.kernel}`" for launch in begun.recording.launches)

@@ -26,13 +26,12 @@ from grader.recording import host_values, model
 from grader.recording.arena import Arena, SparseTensor, pack
 from grader.recording.launch_stats import Survey
 from grader.recording.model import (
-    Argument,
-    Descriptor,
     Launch,
     Recording,
     View,
     dtype_name,
     to_json,
+    views_of,
 )
 from grader.recording.trace import Trace
 from grader.report import Finding
@@ -437,20 +436,12 @@ def _begun(begin: Callable[[], Later[dict[str, Any]]],
 
 
 def form(recording: Recording) -> Hashable:
-    """A key that is equal for recordings whose first launches may share their code."""
+    """A key that is equal for recordings whose first launches may share operations."""
     if not recording.launches:
         return None
     launch = recording.launches[0]
-    return launch.kernel, *sorted(launch.options.items()), *map(_type, launch.arguments.values())
-
-
-def _type(argument: Argument) -> Hashable:
-    match argument.value:
-        case View(dtype=dtype) | Descriptor(base=View(dtype=dtype)):
-            return dtype
-        case bool() | str() | None as value:  # those are always a part of the code
-            return value
-    return argument.kind
+    dtypes = {view.dtype for argument in launch.arguments.values() for view in views_of(argument)}
+    return launch.kernel, frozenset(dtypes)
 
 
 def _packed(inputs: Sequence[Any]) -> Arena:

@@ -1,5 +1,6 @@
 """Compiles one launch through the path that the JIT itself takes, short of the launch."""
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -15,6 +16,8 @@ from grader.engine.compiler.targets import WARP, Target
 from grader.report import Refusal
 
 _MOST_THREADS = 1024  # of one program
+_VARYING = re.compile(r"%[\w#]+|\bloc\(.*|\^bb\d+|\[[\d, ]*\]")  # names, lines, indices
+_NO_OPERATION = ("llvm.func", "llvm.mlir.constant", "module attributes")
 _MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
 
 
@@ -35,26 +38,45 @@ class _FarEnough(Exception):
 
 
 def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
-          target: Target) -> Any:
+          target: Target, operations: set[str] | None = None, *, only_new: bool = False) -> Any:
     """Compiles a ``JITFunction`` as a launch with these arguments would.
 
     Args:
         arguments: a value for each parameter; ``address`` for tensors, host descriptors on them.
         options: of the launch, such as num_warps.
+        operations: types and assembly of all that LLVM got in earlier variants; those of this one
+            are added.
+        only_new: stop where ``lower`` stops if LLVM would get no other operations. What refuses an
+            instruction has accepted them.
 
     Returns:
         Triton's CompiledKernel, with ``asm`` and ``metadata``; the same object for every launch of
-        the same specialization.
+        the same specialization. None if it was only lowered.
 
     Raises:
         DoesNotCompile: no GPU of this kind could run it.
         OSError: Triton's files or tools cannot be read, run or written.
     """
-    with _compiling(kernel, target):
-        compiled = _run(kernel, arguments, options)
+    to_module = compiler.llvm.to_module
+    accepted = set[str]() if operations is None else operations
+    own = set[str]()
+
+    def look(module: Any, context: object) -> Any:
+        own.update(_operations(str(module)))
+        if only_new and own <= accepted:
+            raise _FarEnough(module)
+        return to_module(module, context)
+
+    with _compiling(kernel, target), mock.patch.object(compiler.llvm, "to_module", look):
+        try:
+            compiled = _run(kernel, arguments, options)
+        except _FarEnough as lowered:
+            _check_lowered(lowered.args[0], target)
+            return None
         metadata = compiled.metadata
         _fits(metadata.shared, metadata.num_warps, metadata.num_ctas, target)
-        return compiled
+    accepted |= own
+    return compiled
 
 
 def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
@@ -72,10 +94,7 @@ def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         try:
             _run(kernel, arguments, options)
         except _FarEnough as lowered:
-            attribute = lowered.args[0].get_int_attr
-            _fits(attribute("ttg.shared") or 0,
-                  attribute("ttg.total-num-warps") or attribute("ttg.num-warps") or 1,
-                  attribute("ttg.num-ctas") or 1, target)
+            _check_lowered(lowered.args[0], target)
 
 
 def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
@@ -89,6 +108,20 @@ def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
     with _compiling(kernel, target), suppress(_FarEnough), \
             mock.patch.object(compiler.CUDABackend, "make_ttgir", side_effect=_FarEnough):
         _run(kernel, arguments, options)
+
+
+def _operations(module: str) -> Iterator[str]:
+    """The operations of a module in MLIR's LLVM dialect, with their types and assembly."""
+    for line in module.splitlines():
+        if not line.startswith("#") and not any(text in line for text in _NO_OPERATION):
+            yield _VARYING.sub("", line).strip(" =,")
+
+
+def _check_lowered(module: Any, target: Target) -> None:
+    attribute = module.get_int_attr
+    _fits(attribute("ttg.shared") or 0,
+          attribute("ttg.total-num-warps") or attribute("ttg.num-warps") or 1,
+          attribute("ttg.num-ctas") or 1, target)
 
 
 def _run(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Any:

@@ -26,6 +26,31 @@ def copy_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + offs, tl.load(x_ptr + offs, mask=mask), mask=mask)
 
 
+@triton.jit
+def sum_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr, ADDS: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    mask = offs < n
+    x = tl.load(x_ptr + offs, mask=mask)
+    if ADDS:
+        x += tl.load(y_ptr + offs, mask=mask)
+    tl.store(out_ptr + offs, x, mask=mask)
+
+
+def test_a_variant_without_new_operations_is_only_lowered(monkeypatch, tmp_path):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # LLVM gets nothing for what is cached
+    operations: set[str] = set()
+
+    def is_built(dtype: str, *, adds: bool, n: int = 3) -> bool:
+        pointers = dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), address(dtype, 0))
+        return build(sum_kernel, {**pointers, "n": n, "BLOCK": 256, "ADDS": adds}, {},
+                     targets.find("h100"), operations, only_new=True) is not None
+
+    assert is_built("float32", adds=True)
+    assert not is_built("float32", adds=False)
+    assert is_built("float16", adds=False)
+    assert is_built("float16", adds=True)  # adds halves
+
+
 def test_the_named_gpus_are_there():
     assert {"h100", "h200", "a100", "rtx3090", "rtx4090", "l4", "t4", "b200", "rtx5090"} <= set(
         TARGETS)
