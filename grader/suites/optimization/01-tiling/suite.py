@@ -193,8 +193,12 @@ suite = Suite(
         correctness("256 x 256 floats", rand(1, 256, 256)),
         correctness("5 matrices of 100 x 30 floats", rand(5, 100, 30)),
         correctness("2 matrices of 127 x 129 floats", rand(2, 127, 129)),
-        correctness("1000 x 3 floats", rand(1, 1_000, 3)),
-        correctness("3 x 1000 floats", rand(1, 3, 1_000)),
+        # Every allowed tile has 4 columns (4 rows) and 8 to 1024 rows (columns) here: tiles that
+        # are placed by their other side end before 2049.
+        correctness("2049 x 3 floats", rand(1, 2_049, 3)),
+        correctness("3 x 2049 floats", rand(1, 3, 2_049)),
+        correctness("300 x 17 floats", rand(1, 300, 17)),
+        correctness("17 x 300 floats", rand(1, 17, 300)),
         *(correctness(f"2 matrices of 64 x 96 in {dtype}", rand(2, 64, 96, dtype=dtype))
           for dtype in ("int8", "float16", "int32", "int64")),
         *(correctness(f"3 matrices of 33 x 65 in {dtype}", rand(3, 33, 65, dtype=dtype))
@@ -346,6 +350,8 @@ suite = Suite(
         performance("13 matrices of 96 x 96 floats, counted", rand(13, 96, 96),
                     traffic=1.00, sectors=USED, launches=1, programs=468, spills=0,
                     check=no_axis_over_13),
+        performance("2049 x 3 floats, counted", rand(1, 2_049, 3), launches=1, programs=129),
+        performance("3 x 2049 floats, counted", rand(1, 3, 2_049), launches=1, programs=129),
         performance("256 x 256 in int8, counted", rand(1, 256, 256, dtype="int8"),
                     traffic=1.00, sectors=USED, launches=1, programs=256, spills=0),
         performance("256 x 256 in float16, counted", rand(1, 256, 256, dtype="float16"),
