@@ -129,6 +129,7 @@ suite = Suite(
         correctness("300 x 300 times 300 x 20 floats", *pair(300, 300, 20)),
         correctness("1 280 x 16 times 16 x 300 in float16, many rows of tiles",
                     *pair(1_280, 16, 300, dtype="float16")),
+        correctness("1 280 x 16 times 16 x 300 floats, many rows of tiles", *pair(1_280, 16, 300)),
 
         # Sums: where few bits in the accumulator show, and which part of K was taken.
         correctness("sums of 1 024 numbers around a half in float16",

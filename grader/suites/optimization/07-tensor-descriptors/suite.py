@@ -213,6 +213,7 @@ matmul_desc = Function(
         *(correctness(f"{m} x {k} times {n} x {k} floats", *pair(m, k, n, "float32"), True)
           for m, k, n in ((37, 52, 20), (37, 4, 20), (100, 4, 92), (17, 4, 200))),
         correctness("130 x 264 times 72 x 264 in bfloat16", *pair(130, 264, 72, "bfloat16"), False),
+        *both("2100 x 16 times 136 x 16, many rows of tiles", *pair(2_100, 16, 136)),
         correctness("sums of 1000 numbers around a half", *pair(40, 1_000, 48, mean=0.5), True),
         correctness("whole numbers", *pair(70, 64, 56, make=integers), False),
         *both("one row, 8 columns", *pair(1, 8, 8), kind=edge),

@@ -295,6 +295,7 @@ matmul_fp8 = Function(
                     one_scale(), scales(70)),
         correctness("300 x 200 times 140 x 200", *with_scales(300, 200, 140)),
         correctness("530 x 144 times 520 x 144", *with_scales(530, 144, 520)),
+        correctness("2100 x 32 times 140 x 32, many rows of tiles", *with_scales(2_100, 32, 140)),
         correctness("37 x 40 times 50 x 40 in float32", *with_scales(37, 40, 50), FLOAT),
         *(correctness(f"{m} x {k} times {n} x {k} in float32", *with_scales(m, k, n), FLOAT)
           for m, k, n in ((37, 4, 150), (100, 2, 92), (130, 3, 140))),  # little rounding
