@@ -20,7 +20,7 @@ from tritonlab.authoring.module_files import Material, entries, folders, nothing
 HEADINGS = (
     "What you will be able to do", "Why it exists", "The idea", "Worked example", "Your task",
     "How it is graded", "Best practices", "Pitfalls", "In real code", "Going further",
-    "Three questions", "Time, prerequisites, next module",
+    "Three questions", "Time, prerequisites",
 )
 GRADING_SHARE = 0.1  # of a lesson's words; what all modules share stands on one page
 PROMPT = "WRITE ME"  # what `tritonlab new` leaves where only an author can go on
