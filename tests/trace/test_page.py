@@ -35,6 +35,13 @@ PAGES = {
     "sum": ("track1/vector-add", NONE, None),
     "product": ("track1/matrix-mul", NONE, "17 x 200 times 200 x 5"),
     "launches": ("track2/fp8-matmul", NONE, None),
+    "cut": ("track1/matrix-mul", ("        a_ptrs += a_step\n", ""),
+            "300 x 1 000 times 1 000 x 20 in float16"),
+    "padded store": (
+        "track2/tiling", ("tl.store(out_ptrs, tile", "tl.store(out_ptrs, "
+                          "tl.reshape(tl.trans(tile), (BLOCK_M, BLOCK_N))"), None),
+    "shared stores": ("track1/tile-copy", ("pid_n = tl.program_id(axis=1)",
+                                           "pid_n = tl.program_id(axis=0)"), None),
 }
 MAX_PAGE = 2_000_000
 STEP_MS = 50
@@ -204,7 +211,7 @@ def test_pointers_are_shown_as_the_elements_that_they_point_to(shown):
     with shown("swapped strides") as seen:
         text = seen.page.inner_text(".variables")
 
-    assert "b[0:64, 0:64]; 4,096 point out of bounds." in text
+    assert "b[0:64, 0:64]; 4,096 point outside the tensor." in text
 
 
 def test_loops_show_the_iteration(shown):
@@ -224,6 +231,73 @@ def test_stores_of_several_programs_to_one_element_are_shown(shown):
         legend = seen.page.inner_text(".tensor.used .legend")
 
     assert re.search(r"stored by several programs: \d+", legend)
+
+
+def test_a_store_after_a_cut_is_not_of_an_untraced_program(shown):
+    with shown("cut") as seen:
+        why, loop = seen.page.inner_text("#why"), here(seen.page)
+        finding = seen.page.inner_text(".findings li")
+        picture = seen.page.inner_text(".findings pre")
+
+    assert "Program 0 stored it; its store lies after the part that was traced." in why
+    assert re.search(r"iteration 1 of the \d+ traced", loop)
+    assert set(picture) <= set("x+.\n")
+    got, expected = re.search(r"got (\S+), expected (\S+)\.", finding).groups()
+    assert finding.count(expected) == 1
+    assert f"It is {got} after the call" in why
+
+
+def test_a_stored_padding_is_not_traced_to_a_loaded_element(shown):
+    with shown("padded store") as seen:
+        seen.page.fill("#line", str(_line_of(seen.page, "tl.store(")))
+        seen.page.press("#line", "Enter")
+        canvas = seen.page.locator(".tensor canvas[aria-label^=result]")
+        canvas.focus()
+        whys = []
+        for _ in range(60):
+            seen.page.keyboard.press("ArrowDown")
+            seen.page.keyboard.press("Enter")
+            whys.append(seen.page.inner_text("#why"))
+
+    padding = [why for why in whys if "undefined padding of tile" in why]
+    assert padding
+    assert not [why for why in padding if "Loaded before" in why]
+    assert [why for why in whys if "Loaded before by program" in why]
+
+
+def test_masked_off_elements_are_counted_once(shown):
+    with shown("tile") as seen:
+        seen.page.keyboard.press("ArrowDown")
+        seen.page.keyboard.press("ArrowDown")
+        seen.page.keyboard.press("ArrowDown")
+        masked = re.search(r"([\d,]+) elements masked off", here(seen.page))[1]
+        legend = seen.page.inner_text(".tensor.used .legend").split("\n")
+
+    assert f"masked off: {masked}" in legend
+
+
+def test_the_cell_of_a_finding_is_never_folded_away(shown):
+    with shown("shared stores") as seen:
+        seen.page.keyboard.press("v")
+        for _ in range(5):
+            seen.page.keyboard.press("ArrowDown")
+        seen.page.focus(".tensor canvas[aria-label^=result]")
+        read = set()
+        for _ in range(80):
+            seen.page.keyboard.press("ArrowRight")
+            read.add(seen.page.text_content("#aloud").split("\n")[0].split(" = ")[0])
+
+    assert {"result[0, 0]", "result[0, 64]"} <= read
+    assert "result[0, 32]" not in read
+
+
+def test_shared_elements_are_counted_for_all_their_programs(shown):
+    with shown("shared stores") as seen:
+        seen.page.keyboard.press("a")
+        text = seen.page.inner_text(".tensor.used")
+
+    assert "At this line 9 programs touch 4,800 elements, 4,800 of them in several" in text
+    assert "striped grey ones to several programs" in text
 
 
 def test_the_hardware_view_counts_sectors(shown):
@@ -281,13 +355,13 @@ def test_sliders_go_to_steps_and_programs(shown):
         seen.page.keyboard.press("ArrowRight")
         seen.page.keyboard.press("ArrowDown")
         assert "step 2 of 9" in seen.page.inner_text(".bar")
-        assert "Program 1 (x 1, y 0) of 12" in seen.page.inner_text(".bar")
+        assert "Program 1, at (1, 0), of 12" in seen.page.inner_text(".bar")
 
         seen.page.fill("[data-axis='1']", "2")
-        assert "Program 9 (x 1, y 2) of 12" in seen.page.inner_text(".bar")
+        assert "Program 9, at (1, 2), of 12" in seen.page.inner_text(".bar")
         seen.page.focus("[data-axis='0']")
         seen.page.keyboard.press("ArrowRight")
-        assert "Program 10 (x 2, y 2) of 12" in seen.page.inner_text(".bar")
+        assert "Program 10, at (2, 2), of 12" in seen.page.inner_text(".bar")
 
 
 @pytest.mark.parametrize("by", ["key", "button", "list"])

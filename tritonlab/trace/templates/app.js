@@ -4,18 +4,19 @@ const WORDS = {load: "loads", store: "stores", atomic: "updates atomically"};
 const PALETTE = ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#d55e00", "#f0e442"];
 const SEVERAL = "#999999";
 const CELLS = {  // by state: colour, pattern, word
-  [MASKED]: ["empty", "hatch", "masked off"], [LOADED]: ["loaded", null, "loaded"],
+  [LOADED]: ["loaded", null, "loaded"],
   [STORED]: ["stored", "dot", "stored"], [ATOMIC]: ["atomic", "plus", "updated atomically"],
   [UNDEFINED]: ["undefined", "corner", "loaded, but undefined: nothing was stored there before"],
   [TWICE]: ["twice", "bars", "stored by several programs"],
 };
 
-const axesText = (launch, program) => {
-  const at = coordinates(launch, program);
-  return launch.grid.filter(size => size > 1).length > 1
-    ? `${program} (${launch.grid.map((size, axis) => size > 1 ? `${"xyz"[axis]} ${at[axis]}` : "")
-        .filter(Boolean).join(", ")})` : String(program);
+/* One form for a program everywhere: its number, and its place in a grid of several axes. */
+const programText = (launch, program) => {
+  const axes = launch.grid.findLastIndex(size => size > 1) + 1;
+  return `program ${program}${axes > 1
+    ? `, at (${coordinates(launch, program).slice(0, axes).join(", ")})` : ""}`;
 };
+const capital = text => text[0].toUpperCase() + text.slice(1);
 
 function coordinates(launch, program) {
   const [x, y] = launch.grid;
@@ -60,7 +61,7 @@ function App({trace}) {
   };
   const toLine = line => {
     const places = group.steps.map((one, s) => one.line === line ? s : -1).filter(s => s >= 0);
-    if (!places.length) return setNotice(`Line ${line} does not run in program ${at.p}.`);
+    if (!places.length) return setNotice(`Line ${line} does not run in ${programText(launch, at.p)}.`);
     toStep(places.find(s => s > at.s) ?? places[0]);
   };
 
@@ -86,9 +87,11 @@ function App({trace}) {
   });
   useLayoutEffect(() => {
     const line = document.querySelector(".lines .current"), pane = document.querySelector(".lines");
-    if (line && (line.offsetTop < pane.scrollTop + 40
-                 || line.offsetTop > pane.scrollTop + pane.clientHeight - 60))
-      pane.scrollTop = line.offsetTop - pane.clientHeight / 2;
+    if (!line) return;
+    const below = innerHeight - pane.getBoundingClientRect().top;  // what the window shows of it
+    const high = below < 120 ? pane.clientHeight : Math.min(below, pane.clientHeight);
+    if (line.offsetTop < pane.scrollTop + 40 || line.offsetTop > pane.scrollTop + high - 60)
+      pane.scrollTop = line.offsetTop - high / 2;
   }, [at]);
 
   const context = {trace, at, launch, group, row, step, go, toStep, toProgram, byProgram, toMark,
@@ -157,12 +160,25 @@ function Findings({trace, at, toMark}) {
   if (!trace.marks.length) return null;
   return html`<ul class="findings" aria-label="Findings">${trace.marks.map(mark => html`
     <li class=${`card ${mark.number === at.mark ? "now" : ""}`}>
-      <p><b>${mark.code}</b> ${mark.text}${mark.expected && html`
-        <br /><span class="soft">It is ${mark.got}; ${mark.expected} was expected.</span>`}</p>
+      <div class="text">${blocksOf(mark.text).map(([picture, text], number) => picture
+        ? html`<pre>${text}</pre>` : html`<p>${!number && html`<b>${mark.code}</b> `}${text}</p>`)}
+        ${mark.expected && !mark.text.includes(mark.expected) && html`<p class="soft">It is
+          ${" "}${mark.got}; ${mark.expected} was expected.</p>`}</div>
       <button disabled=${!mark.at} onClick=${() => toMark(mark.number)}
         aria-label=${`Show finding ${mark.number + 1}`}>
         ${mark.at ? `Show at line ${mark.at.line}` : "Not in this trace"}</button>
     </li>`)}</ul>`;
+}
+
+/* The text of a finding in paragraphs and pictures: pairs (is it a picture, text). */
+function blocksOf(text) {
+  const blocks = [];
+  for (const line of text.split("\n")) {
+    const picture = /^[.x+ ]+$/.test(line);
+    if (blocks.length && blocks.at(-1)[0] === picture) blocks.at(-1)[1] += `\n${line}`;
+    else blocks.push([picture, line]);
+  }
+  return blocks;
 }
 
 function Notices({trace, launch}) {
@@ -212,7 +228,7 @@ function Bar(context) {
         title="Up arrow" aria-label="Previous program">▲</button>
       <button onClick=${() => byProgram(1)} title="Down arrow" aria-label="Next program"
         disabled=${at.p === launch.programs[launch.programs.length - 1]}>▼</button>
-      <span class="fixed">Program ${axesText(launch, at.p)} of ${grouped(product(launch.grid))}</span>
+      <span class="fixed">${capital(programText(launch, at.p))}, of ${grouped(product(launch.grid))}</span>
       ${launch.grid.map((size, axis) => size > 1 && html`<label>
         <span>axis ${axis}</span><input type="range" data-axis=${axis} min="0" max=${size - 1}
           value=${place[axis]} aria-label=${`Program along axis ${axis}`} onInput=${onAxis(axis)} />
@@ -326,7 +342,7 @@ function sentences(trace, one) {
     : `${WORDS[one.kind]} ${plural(one.active - one.outside, "element")}${whole}.`;
   parts.push(first[0].toUpperCase() + first.slice(1));
   if (one.active && one.masked) parts.push(`${plural(one.masked, "element")} masked off${
-    one.kind !== "load" ? "." : one.filled ? ", filled with `other`."
+    one.kind !== "load" ? "." : one.filled ? `, filled with ${otherText(one)}.`
       : "; without `other` their values are undefined."}`);
   if (one.hidden) parts.push(`The mask keeps ${plural(one.hidden, "element")} from leaving ${name}.`);
   if (one.outside) {
@@ -342,11 +358,18 @@ function sentences(trace, one) {
   return parts;
 }
 
+/* `other` with the value that the masked-off elements have. */
+function otherText({value, mask, tensor}) {
+  const at = value && mask ? mask.indexOf(0) : -1;
+  const same = at >= 0 && value.every((number, i) => mask[i] || Object.is(number, value[at]));
+  return `\`other\`${same ? ` = ${numberText(value[at], tensor ? tensor.dtype : "")}` : ""}`;
+}
+
 function Here({trace, at, launch, group, step, accesses}) {
   const [turn, turns] = trace.turnOf(group, at.s);
   return html`<section class="card now-line" aria-live="polite" id="here">
-    <p><b>Line ${step.line}</b>, program ${axesText(launch, at.p)}${
-      turns > 1 ? `, iteration ${turn} of ${turns}` : ""}${
+    <p><b>Line ${step.line}</b>, ${programText(launch, at.p)}${
+      turns > 1 ? `, iteration ${turn} of ${trace.cut ? `the ${turns} traced` : turns}` : ""}${
       step.depth ? `, in ${step.function}` : ""}</p>
     <p><code>${trace.statement(step.line)}</code></p>
     ${accesses.length > 0 && html`<ul>${accesses.map(one => html`<li>
@@ -403,25 +426,32 @@ function Tensor(context) {
   if (box && !box.length) box = null;
   const lead = tensor.shape.slice(0, -2);
   const held_here = held.at === at ? held.slice : null;
-  const slice = lead.map((size, axis) => held_here ? held_here[axis] : box ? box[axis][0] : held.slice
-    ? held.slice[axis] : 0);
+  const wrong = new Set(trace.marks.filter(mark => mark.tensor === tensor.number)
+    .map(mark => trace.markedOffset(mark)).filter(offset => offset != null));
+  const kept = [...wrong].slice(0, 4).concat(chosen ?? []).map(one => trace.index(tensor, one) || []);
+  const sliceOf = axis => (kept.findLast(index => index.length && index[axis] >= box[axis][0]
+    && index[axis] <= box[axis][1]) || box.map(([lo]) => lo))[axis];
+  const slice = lead.map((size, axis) => held_here ? held_here[axis] : box ? sliceOf(axis)
+    : held.slice ? held.slice[axis] : 0);
   const column = width > 780 ? (width - 16) * 0.54 : width;
   const wide = count < 3 && (tensor.shape.length < 2 ? product(tensor.shape) > 64
     : tensor.shape.at(-1) > 60);
   const room = Math.floor(wide || column < 560 ? column - 26 : (column - 12) / 2 - 26);
   const face = faceOf(tensor, room, slice);
   const [rowSpan, colSpan] = spansOf(face, box);
+  const places = kept.filter(index => index.length && slice.every((at, axis) => at === index[axis]))
+    .map(index => face.wrap ? [Math.floor(index[0] / face.wrap), index[0] % face.wrap]
+      : index.slice(-2));
   const shape = plan({rows: face.rows, cols: face.cols, width: room, rowSpan, colSpan, large,
+                      keepRows: places.map(([r]) => r), keepCols: places.map(([, c]) => c),
                       lastRow: face.lastRow, height: [300, 280, 220][count] ?? 170, most: 20});
   const states = mine.length ? trace.states(tensor, mine, launch) : null;
   const contents = trace.contents(tensor, launch, at.p, at.s);
   const owners = all ? ownersHere(trace, tensor, launch, mine, context.step.line) : null;
-  const wrong = new Set(trace.marks.filter(mark => mark.tensor === tensor.number && mark.index
-    && mark.index.length === tensor.shape.length).map(mark => trace.offset(tensor, mark.index)));
   const textOf = offset => contents && contents.stored[offset] === 1
     ? numberText(contents.values[offset], tensor.dtype) : "";
   const styles = Object.fromEntries(Object.entries(CELLS).map(([state, [fill, pattern]]) => [
-    state, {fill: tints[fill], pattern, mark: Number(state) === MASKED ? tints.soft : null}]));
+    state, {fill: tints[fill], pattern}]));
   const unset = {fill: tints.unset}, empty = {fill: tints.empty};
   // Nothing but this changes a grid that the line does not touch.
   const mark = mine.length || all || shape.w >= 18 ? null
@@ -453,7 +483,7 @@ function Tensor(context) {
       const programs = owners.several.get(offset);
       const one = owners.first.get(offset);
       lines.push(programs ? `programs ${[...programs].slice(0, 8).join(", ")}${
-        programs.size > 8 ? ", …" : ""}` : one === undefined ? "no traced program" : `program ${one}`);
+        programs.size > 8 ? ", …" : ""}` : one === undefined ? "no traced program" : programText(launch, one));
     }
     return lines.filter(Boolean).join("\n");
   };
@@ -494,15 +524,14 @@ function stepOfStore(trace, tensor, group, step) {
 
 function ownersHere(trace, tensor, launch, mine, line) {
   if (mine.length) return trace.owners(tensor, launch, place => place.line === line, `line ${line}`);
-  const stores = trace.owners(tensor, launch, (_, one) => one.kind !== "load", "writes");
+  const stores = trace.allWriters(tensor, launch);
   return stores.first.size ? stores : trace.owners(tensor, launch, () => true, "any");
 }
 
 function ownerCell({first, several}, offset, selected, tints) {
   const programs = several.get(offset), owner = first.get(offset);
   if (owner === undefined) return {fill: tints.empty};
-  const mine = programs ? programs.has(selected) : owner === selected;
-  const fill = mine ? tints.text : programs ? SEVERAL : PALETTE[owner % PALETTE.length];
+  const fill = programs ? SEVERAL : owner === selected ? tints.text : PALETTE[owner % PALETTE.length];
   return {fill, pattern: programs ? "bars" : null,
           text: programs ? `${programs.size}×` : String(owner)};
 }
@@ -549,27 +578,34 @@ function unsetOf(trace, tensor, {stored}) {
   return count - (tensor.elements - Math.min(tensor.elements, product(tensor.shape)));
 }
 
-function Legend({trace, tensor, mine, states, owners, wrong, unset, at, tints}) {
+function Legend({trace, launch, tensor, mine, states, owners, wrong, unset, at, tints}) {
   const rows = [];
   if (owners) {
     const touched = owners.first.size, programs = new Set(owners.first.values());
+    for (const sharing of owners.several.values()) for (const one of sharing) programs.add(one);
     return html`<p class="small">${touched ? `${mine.length ? "At this line" : "In this launch"} ${
-      plural(programs.size, "program")} ${programs.size === 1 ? "touches" : "touch"} ${
+      plural(programs.size, launch.programs.length < product(launch.grid)
+        && [...programs].every(one => launch.where.has(one)) ? "traced program" : "program")} ${
+      programs.size === 1 ? "touches" : "touch"} ${
       plural(touched, "element")}, ${owners.several.size ? grouped(owners.several.size) : "none"
       } of them in several programs. ${inkOn(tints.text) === "#ffffff" ? "Black" : "White"
-      } cells belong to program ${at.p}.`
+      } cells belong to ${programText(launch, at.p)}${owners.several.size
+        ? "; striped grey ones to several programs" : ""}.`
       : "No traced program touches it."}</p>`;
   }
   const counts = {};
   if (states) for (let i = 0; i < states.length; i++)
     if (states[i]) counts[states[i]] = (counts[states[i]] || 0) + 1;
-  const classes = {[MASKED]: "masked", [LOADED]: "loaded", [STORED]: "stored", [ATOMIC]: "atomic",
+  const classes = {[LOADED]: "loaded", [STORED]: "stored", [ATOMIC]: "atomic",
                    [UNDEFINED]: "undefined", [TWICE]: "twice"};
   const short = {...Object.fromEntries(Object.entries(CELLS).map(([key, value]) => [key, value[2]])),
                  [UNDEFINED]: "loaded though undefined"};
-  for (const state of [LOADED, STORED, ATOMIC, TWICE, UNDEFINED, MASKED])
+  for (const state of [LOADED, STORED, ATOMIC, TWICE, UNDEFINED])
     if (counts[state]) rows.push([classes[state], `${short[state]}: ${grouped(counts[state])}`]);
-  const outside = mine.filter(one => one.tensor === tensor).reduce((sum, one) => sum + one.outside, 0);
+  const sum = count => mine.filter(one => one.tensor === tensor)
+    .reduce((all, one) => all + one[count], 0);
+  const outside = sum("outside"), masked = sum("masked");
+  if (masked) rows.push(["masked", `masked off: ${grouped(masked)}`]);
   if (outside) rows.push(["outside", `out of bounds: ${grouped(outside)}`]);
   if (unset > 0) rows.push(["unset", `not stored so far: ${grouped(unset)}`]);
   if (wrong.size) rows.push(["wrong", `of a finding: ${grouped(wrong.size)}`]);
@@ -590,7 +626,7 @@ function Variables(context) {
   const cards = list => html`<div class="variables">${list.map(one => html`<${Variable}
     key=${one.name} ...${context} one=${one} />`)}</div>`;
   const [open, setOpen] = useState(false);
-  return html`<section class="panel"><h2>Variables of program ${axesText(launch, at.p)}
+  return html`<section class="panel"><h2>Variables of ${programText(launch, at.p)}
     ${" "}after this line</h2>
     ${cards([...changed, ...used])}
     ${!changed.length && !used.length && html`<p class="soft small">This line uses no variable.</p>`}
@@ -614,11 +650,12 @@ function Variable({trace, one, at, row, width, large, tints}) {
   if (!numbers) return card(html`<p class="value">${value.text || (value.array != null
     ? "left out of this trace" : "")}${tensor ? ` ${value.text ? "of " : ""}${tensor.name}` : ""}</p>`);
   const pointer = /^pointer/.test(dtype);
-  const textOf = i => pointer ? trace.elementText(tensor, numbers[i]) : numberText(numbers[i], dtype);
+  const textOf = i => pointer ? trace.elementText(tensor, numbers[i])
+    : (shape.length ? numberText : exactText)(numbers[i], dtype);
   if (!shape.length) {
-    const wrong = pointer && tensor && (numbers[0] < 0 || numbers[0] >= tensor.elements);
-    return card(html`<p class="value"><code>${textOf(0)}</code>${wrong && html`
-      <span class="bad"> out of bounds</span>`}</p>`);
+    const outside = pointer && tensor && (numbers[0] < 0 || numbers[0] >= tensor.elements);
+    return card(html`<p class="value"><code>${textOf(0)}</code>${outside && html`
+      <span class="soft"> outside the tensor</span>`}</p>`);
   }
   const pad = padding && trace.access(padding.access, row);
   const padded = i => pad && pad.mask && pad.count === numbers.length && !pad.mask[i];
@@ -639,7 +676,7 @@ function Variable({trace, one, at, row, width, large, tints}) {
     if (i === null) return null;
     const number = numbers[i], text = grid.w >= 18 ? shortOf(i) : "";
     if (pointer && tensor && (number < 0 || number >= tensor.elements))
-      return {fill: tints.outside, pattern: "cross", mark: "#ffffff", text};
+      return {fill: tints.empty, pattern: "cross", mark: tints.soft, text};
     if (padded(i)) return {fill: tints.empty, text,
                            pattern: "hatch", mark: padding.own && !pad.filled ? tints.outside : tints.soft};
     if (boolean) return {fill: number ? tints.ink : tints.empty, text};
@@ -659,7 +696,7 @@ function Variable({trace, one, at, row, width, large, tints}) {
       name=${`Block ${name}, ${shape.join(" by ")}. Arrow keys read elements.`} />
     <p class="value">${captionOf(trace, {numbers, dtype, tensor, pointer, boolean, facts, textOf})}${
       facts.padded > 0 && ` ${grouped(facts.padded)} of ${grouped(numbers.length)} are padding${
-        padding.own ? pad.filled ? ", filled with `other`" : ", undefined without `other`" : ""}.`}${
+        padding.own ? pad.filled ? `, filled with ${otherText(pad)}` : ", undefined without `other`" : ""}.`}${
       shape.length > 2 ? ` The first slice of ${grouped(product(shape.slice(0, -2)))} is drawn.` : ""}</p>`);
 }
 
@@ -685,7 +722,7 @@ function factsOf(numbers, tensor, padded) {
 
 function captionOf(trace, {numbers, dtype, tensor, pointer, boolean, facts, textOf}) {
   if (pointer) return `${tensor ? trace.boxText(tensor, trace.box(tensor, numbers, null))
-    : `${textOf(0)} …`}${facts.outside ? `; ${grouped(facts.outside)} point out of bounds` : ""}.`;
+    : `${textOf(0)} …`}${facts.outside ? `; ${grouped(facts.outside)} point outside the tensor` : ""}.`;
   if (boolean) return `${grouped(facts.yes)} of ${grouped(numbers.length)} are True.`;
   const ends = facts.hi < facts.lo ? "" : facts.lo === facts.hi ? `all ${numberText(facts.lo, dtype)}`
     : `${numberText(facts.lo, dtype)} to ${numberText(facts.hi, dtype)}`;
@@ -695,10 +732,11 @@ function captionOf(trace, {numbers, dtype, tensor, pointer, boolean, facts, text
 
 // ------------------------------------------------------------------------------- one element
 
-function Go({place, go, launch, at}) {
+function Go({trace, place, go, at}) {
+  const launch = trace.launches[place.l];
   const other = place.l === at.l ? "" : `launch ${place.l + 1}, `;
   return html`<button class="go" onClick=${() => go({l: place.l, p: place.p, s: place.s})}>
-    ${other}program ${place.p}, line ${place.line}</button>`;
+    ${other}${programText(launch, place.p)}, line ${place.line}</button>`;
 }
 
 function Why(context) {
@@ -712,32 +750,41 @@ function Why(context) {
     && mark.index.length === tensor.shape.length
     && trace.offset(tensor, mark.index) === pick.offset);
   const earlier = stores.filter(one => one !== last);
+  const padding = last && stores.includes(last) && last.one.kind === "store"
+    ? trace.storedPadding(last) : null;
   const several = new Set(stores.map(one => `${one.l} ${one.p}`)).size > 1;
-  const link = place => html`<${Go} place=${place} go=${context.go} at=${at} />`;
+  const link = place => html`<${Go} ...${context} place=${place} />`;
   const list = (entries, word) => html`<ol>${entries.slice(0, 6).map(one => html`<li>${link(one)}
     ${" "}${word(one)}</li>`)}</ol>${entries.length > 6 && html`<p class="soft">and
     ${" "}${grouped(entries.length - 6)} more</p>`}`;
-  const value = one => `stored ${numberText(one.value, tensor.dtype)}`;
+  const value = one => `stored ${exactText(one.value, tensor.dtype)}`;
   return html`<section class="card panel why" aria-label="One element" id="why">
     <h2>${trace.elementText(tensor, pick.offset)}
       ${" "}<button onClick=${() => setPick(null)} aria-label="Close" title="Escape">✕</button></h2>
-    <p>${after !== null ? html`It is <b>${numberText(after, tensor.dtype)}</b> after the call`
+    <p>${after !== null ? html`It is <b>${exactText(after, tensor.dtype)}</b> after the call`
       : "Its value after the call is not in this trace"}${before !== null
-      && html`, and was ${numberText(before, tensor.dtype)} before`}.
+      && html`, and was ${exactText(before, tensor.dtype)} before`}.
       ${marks.map(mark => mark.expected && html` <span class="bad">Expected:
         ${" "}${mark.expected}.</span>`)}</p>
     ${last && stores.includes(last) && html`<p>Stored last by ${link(last)}: ${
-      last.one.kind === "atomic" ? `an atomic with ${numberText(last.value, tensor.dtype)}`
-        : numberText(last.value, tensor.dtype)}.</p>`}
+      last.one.kind === "atomic" ? `an atomic with ${exactText(last.value, tensor.dtype)}`
+        : exactText(last.value, tensor.dtype)}.</p>`}
     ${several && html`<p class="bad">${new Set(stores.map(one => one.p)).size} programs
       ${stores.every(one => one.one.kind === "atomic") ? " update it atomically." : " store it."}</p>`}
     ${!stores.length && html`<p>${writer != null && writer >= 0
-      ? `Program ${writer} stored it; that program is not traced. Trace it with --program ${writer}.`
+      ? trace.cut && context.launch.where.has(writer)
+        ? `${capital(programText(context.launch, writer))} stored it; its store lies after the part that was traced.`
+        : `${capital(programText(context.launch, writer))} stored it; that program is not traced. Trace it with --program ${writer}.`
+      : tensor.undefined && after !== null && writer === -1
+        ? "No program stores it: the value is the grader's, which fills undefined memory."
       : loads.length && !tensor.undefined ? "No traced program stores it."
       : writer === -1 ? "No program stores it." : "No traced program stores it."}</p>`}
     ${earlier.length > 0 && html`<h3>Other stores</h3>${list(earlier, value)}`}
     ${masked.length > 0 && html`<h3>Stores that the mask left out</h3>${list(masked, () => "")}`}
-    ${last && stores.includes(last) && html`<h3>Loaded before by program ${last.p}</h3>
+    ${padding && html`<p class="bad">The stored value is undefined padding of <code>${padding}</code>:
+      its load has a mask and no <code>other</code>.</p>`}
+    ${last && stores.includes(last) && !padding && html`<h3>Loaded before by ${programText(
+        trace.launches[last.l], last.p)}</h3>
       <${Loads} ...${context} store=${last} link=${link} />`}
     ${loads.length > 0 && html`<h3>Loads of this element</h3>${list(loads, () => "")}`}
   </section>`;
@@ -753,7 +800,7 @@ function Loads({trace, store, link}) {
     const kept = chosen.filter(i => !one.mask || one.mask[i]);
     const name = one.tensor ? one.tensor.name : "memory";
     if (!kept.length) return `nothing of ${name} for it: masked off${
-      one.filled ? ", filled with `other`" : ", so undefined without `other`"}`;
+      one.filled ? `, filled with ${otherText(one)}` : ", so undefined without `other`"}`;
     const outside = one.tensor ? kept.filter(i => one.offset[i] < 0
       || one.offset[i] >= one.tensor.elements).length : 0;
     const undefineds = kept.filter(i => one.undefined && one.undefined[i]).length;
@@ -775,7 +822,7 @@ function Loads({trace, store, link}) {
 
 // ------------------------------------------------------------------------------- hardware
 
-function Hardware({trace, at, accesses}) {
+function Hardware({trace, at, launch, accesses}) {
   const list = accesses.filter(one => one.tensor && one.active && one.count);
   const [chosen, setChosen] = useState(0);
   const [request, setRequest] = useState(0);
@@ -792,7 +839,7 @@ function Hardware({trace, at, accesses}) {
     ${list.length > 1 && html`<label>Access <select value=${chosen} aria-label="Access"
       onChange=${event => setChosen(Number(event.currentTarget.value))}>${list.map((each, i) => html`
       <option value=${i}>${each.kind} of ${each.tensor.name}</option>`)}</select></label>`}
-    <p>This ${one.kind} of <b>${one.tensor.name}</b> by program ${at.p}: ${grouped(used)} bytes used in
+    <p>This ${one.kind} of <b>${one.tensor.name}</b> by ${programText(launch, at.p)}: ${grouped(used)} bytes used in
       ${" "}${plural(sectors, "sector")} of 32 bytes, ${whole} % of the ${grouped(sectors * 32)} bytes
       moved${whole < 100 && html`<span class="bad">; ${grouped(sectors * 32 - used)} bytes are
       wasted</span>`}.</p>

@@ -2,14 +2,16 @@
 
 const {html, render, useEffect, useLayoutEffect, useMemo, useRef, useState} = htmPreact;
 
-/* Indices along an axis that are shown, at most so many; -1 stands where some are left out. */
-function folded(size, most, span = null) {
+/* Indices along an axis that are shown, about so many and all of keep; -1 stands where some are
+   left out. */
+function folded(size, most, span = null, keep = []) {
   if (size <= most) return Array.from({length: size}, (_, at) => at);
   const shown = new Set(), edge = Math.max(1, Math.min(3, Math.floor(most / 8)));
   const add = (from, to) => {
     for (let at = Math.max(0, from); at < Math.min(size, to); at++) shown.add(at);
   };
-  const room = Math.max(2, most - 2 * edge - 2);
+  const inner = new Set(keep.filter(at => at >= edge && at < size - edge));
+  const room = Math.max(2, most - 2 * edge - 2 - inner.size);
   if (!span) add(0, Math.ceil(room / 2)), add(size - Math.floor(room / 2), size);
   else {
     const [lo, hi] = span, length = hi - lo + 3;
@@ -19,6 +21,7 @@ function folded(size, most, span = null) {
     } else add(lo - 1, lo - 1 + Math.ceil(room / 2)), add(hi + 2 - Math.floor(room / 2), hi + 2);
   }
   add(0, edge), add(size - edge, size);
+  for (const at of keep) add(at, at + 1);
   const indices = [];
   let last = -1;
   for (const at of [...shown].sort((a, b) => a - b)) {
@@ -34,18 +37,18 @@ const GAP = 12, WIDE = 50, HIGH = 20;
 
 /* Where the cells of a grid lie: rows and columns that are shown, their places and their size. */
 function plan({rows, cols, width, height, large, rowSpan = null, colSpan = null, least = 4,
-               most = 16, lastRow = String(rows - 1)}) {
+               keepRows = [], keepCols = [], most = 16, lastRow = String(rows - 1)}) {
   const label = Math.max(16, lastRow.length * 7 + 8);
   const room = Math.max(60, width - label - 2);
   const fits = cols * WIDE <= room && rows * HIGH <= height;
   const big = large || fits;
-  const shownCols = folded(cols, Math.floor((room - (big ? GAP * 2 : 0)) / (big ? WIDE : least)),
-                           colSpan);
+  const shownCols = folded(cols, Math.floor((room - (big ? GAP * (2 + keepCols.length) : 0)) / (big ? WIDE : least)),
+                           colSpan, keepCols);
   const gaps = shownCols.filter(at => at < 0).length;
   const w = big ? WIDE : Math.max(
     least - 1, Math.min(most, Math.floor((room - gaps * GAP) / (shownCols.length - gaps))));
   const h = big ? HIGH : w;
-  const shownRows = folded(rows, Math.max(3, Math.floor(height / h)), rowSpan);
+  const shownRows = folded(rows, Math.max(3, Math.floor(height / h)), rowSpan, keepRows);
   const places = (indices, size, start) => {
     let at = start;
     return indices.map(index => {

@@ -4,7 +4,7 @@
 const TYPES = {f4: Float32Array, f8: Float64Array, i4: Int32Array, u1: Uint8Array};
 const LARGEST = 1 << 22;  // elements of a tensor whose states are kept one by one
 // What happened to an element at a line; the largest one is shown.
-const MASKED = 1, LOADED = 2, STORED = 3, ATOMIC = 4, UNDEFINED = 5, TWICE = 6;
+const LOADED = 1, STORED = 2, ATOMIC = 3, UNDEFINED = 4, TWICE = 5;
 
 async function inflated(id) {
   const text = atob(document.getElementById(id).textContent);
@@ -38,6 +38,12 @@ function numberText(value, dtype = "") {
   const size = Math.abs(value);
   if (size && (size < 1e-3 || size >= 1e5)) return value.toExponential(1).replace("e+", "e");
   return String(Number(value.toPrecision(4)));
+}
+
+/* A number with the digits of a finding. */
+function exactText(value, dtype = "") {
+  if (!Number.isFinite(value) || !isFloat(dtype)) return numberText(value, dtype);
+  return String(Number(value.toPrecision(7))).replace("e+", "e");
 }
 
 class Trace {
@@ -228,8 +234,8 @@ class Trace {
       for (let i = 0; i < one.count; i++) {
         const at = one.offset[i] + shift;
         if (at < 0 || at >= tensor.elements) continue;
-        if (one.mask && !one.mask[i]) set(at, MASKED);
-        else if (one.undefined && one.undefined[i]) set(at, UNDEFINED);
+        if (one.mask && !one.mask[i]) continue;
+        if (one.undefined && one.undefined[i]) set(at, UNDEFINED);
         else if (stored && stored.several.has(at)) set(at, TWICE);
         else set(at, one.kind === "load" ? LOADED : one.kind === "store" ? STORED : ATOMIC);
       }
@@ -255,6 +261,19 @@ class Trace {
         }
       }, [launch]);
       return {first, several};
+    });
+  }
+
+  /* Owners by stores; where programs are not traced, the element says which one stored it last. */
+  allWriters(tensor, launch) {
+    const traced = this.owners(tensor, launch, (_, one) => one.kind !== "load", "writes");
+    if (tensor.writers == null || this.launches.length > 1) return traced;
+    return this.keep(`all writers ${tensor.number}`, () => {
+      const first = new Map(traced.first), {numbers} = this.numbers(tensor.writers);
+      this.eachElement(tensor, (at, flat) => {
+        if (numbers[flat] >= 0 && !first.has(at)) first.set(at, numbers[flat]);
+      });
+      return {first, several: traced.several};
     });
   }
 
@@ -402,6 +421,15 @@ class Trace {
 
   // -- findings ----------------------------------------------------------------------------
 
+  /* The offset of the element that a finding is about; null where that is no element. */
+  markedOffset(mark) {
+    const tensor = this.tensors[mark.tensor];
+    if (!tensor) return null;
+    if (mark.index && mark.index.length === tensor.shape.length)
+      return this.offset(tensor, mark.index);
+    return mark.offset >= 0 && mark.offset < tensor.elements ? mark.offset : null;
+  }
+
   /* Where a finding happened: launch, program, step; null where the trace does not hold it. */
   locate(mark) {
     const tensor = this.tensors[mark.tensor];
@@ -456,6 +484,19 @@ class Trace {
     const last = [...stores].reverse().find(entry => writer == null || entry.p === writer)
       || (writer == null || writer < 0 ? masked[0] : null) || null;
     return {stores, masked, loads, writer, last};
+  }
+
+  /* The variable whose undefined padding a program stored in an element, or null. */
+  storedPadding({l, p, s, line, value}) {
+    const {group, row} = this.launches[l].where.get(p), words = this.words(line);
+    for (const {name, padding} of this.variables(group, s)) {
+      if (!padding || !padding.own || !words.includes(name)) continue;
+      const one = this.access(padding.access, row);
+      if (one.filled || !one.value || !one.mask) continue;
+      const places = [...one.value.keys()].filter(i => Object.is(one.value[i], value));
+      if (places.length && places.every(i => !one.mask[i])) return name;
+    }
+    return null;
   }
 
   /* What a program loaded before it stored an element, and which of it belongs to the element. */
