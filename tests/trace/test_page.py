@@ -297,7 +297,7 @@ def test_shared_elements_are_counted_for_all_their_programs(shown):
         text = seen.page.inner_text(".tensor.used")
 
     assert "At this line 9 programs touch 4,800 elements, 4,800 of them in several" in text
-    assert "striped grey ones to several programs" in text
+    assert "grey ones to several programs" in text
 
 
 def test_the_hardware_view_counts_sectors(shown):

@@ -462,7 +462,7 @@ function Tensor(context) {
     if (!index) return null;
     const offset = trace.offset(tensor, index);
     const ring = wrong.has(offset) ? tints.outside : offset === chosen ? tints.text : null;
-    if (owners) return {...ownerCell(owners, offset, at.p, tints), ring};
+    if (owners) return {...ownerCell(owners, offset, at.p, tints, shape.w), ring};
     const state = states ? states[offset] || 0 : 0;
     const look = state ? styles[state] : contents && !contents.stored[offset] ? unset : empty;
     if (!ring && shape.w < 18) return look;
@@ -528,11 +528,11 @@ function ownersHere(trace, tensor, launch, mine, line) {
   return stores.first.size ? stores : trace.owners(tensor, launch, () => true, "any");
 }
 
-function ownerCell({first, several}, offset, selected, tints) {
+function ownerCell({first, several}, offset, selected, tints, size) {
   const programs = several.get(offset), owner = first.get(offset);
   if (owner === undefined) return {fill: tints.empty};
   const fill = programs ? SEVERAL : owner === selected ? tints.text : PALETTE[owner % PALETTE.length];
-  return {fill, pattern: programs ? "bars" : null,
+  return {fill, pattern: programs && size > 8 ? "bars" : null,
           text: programs ? `${programs.size}×` : String(owner)};
 }
 
@@ -590,7 +590,7 @@ function Legend({trace, launch, tensor, mine, states, owners, wrong, unset, at, 
       plural(touched, "element")}, ${owners.several.size ? grouped(owners.several.size) : "none"
       } of them in several programs. ${inkOn(tints.text) === "#ffffff" ? "Black" : "White"
       } cells belong to ${programText(launch, at.p)}${owners.several.size
-        ? "; striped grey ones to several programs" : ""}.`
+        ? "; grey ones to several programs" : ""}.`
       : "No traced program touches it."}</p>`;
   }
   const counts = {};
