@@ -244,6 +244,24 @@ def test_no_case_of_compare_fails_the_solution() -> None:
     assert list(compare_failures(SOLUTION, suite)) == []
 
 
+@pytest.mark.parametrize(("printed", "failed"), [
+    ("actual", []),
+    ("expected", ["compare: truth values"]),
+], ids=["both values", "one value twice"])
+def test_a_message_may_give_bools_as_words(printed: str, failed: list[str], tmp_path: Path) -> None:
+    old = "got {a[first].item():.9g}, expected {e[first].item():.9g}"
+    new = f"got {{{printed}[first].item()}}, expected {{expected[first].item()}}"
+    text = SOLUTION.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(text.replace(old, new), encoding="utf-8")
+
+    failures = list(compare_failures(kernel, grader.load_suite(SUITE / "suite.py")))
+
+    assert set(failed) <= set(failures)
+    assert bool(failures) == bool(failed)
+
+
 @pytest.mark.parametrize("name", WRONG_COMPARES)
 def test_a_wrong_compare_fails(name: str, tmp_path: Path) -> None:
     old, new = WRONG_COMPARES[name]

@@ -131,10 +131,6 @@ def ask_six_questions(compiler: subprocess.CompletedProcess[str]) -> None:
     refused = compiler.returncode != 0
     answer("compile", "does Triton refuse the kernel?", refused,
            compiler.stderr.strip().splitlines()[-1] if refused else "it compiles for an H100")
-    wrong = [wrong_places(labeled(4, 8, dtype))
-             for dtype in (torch.float32, torch.float16, torch.int32)]
-    answer("dtype", "are other elements wrong in other dtypes?", wrong[1:] != wrong[:-1],
-           f"{len(wrong[0])}, {len(wrong[1])}, {len(wrong[2])} wrong in three dtypes")
     mirror(x)
     answer("launch", "does the call raise an exception?", False, "it returned")
     rows, columns = torch.arange(4)[:, None], torch.arange(8)
@@ -144,7 +140,12 @@ def ask_six_questions(compiler: subprocess.CompletedProcess[str]) -> None:
            f"they are {low} to {high}")
     left = int((mirror(x, fill=-1.0) == -1.0).sum())
     answer("boundary", "is an element never written?", left > 0, f"{left} still hold -1")
-    answer("value", "is a value wrong?", bool(wrong[0]), f"{len(wrong[0])} of {x.numel()}")
+    wrong = [wrong_places(labeled(4, 8, dtype))
+             for dtype in (torch.float32, torch.float16, torch.int32)]
+    answer("dtype", "are values wrong for some dtypes only?", wrong[1:] != wrong[:-1],
+           f"{len(wrong[0])}, {len(wrong[1])}, {len(wrong[2])} wrong in three dtypes")
+    answer("value", "are values wrong for all dtypes?", all(wrong),
+           f"{len(wrong[0])} of {x.numel()}")
 
 
 def show_shapes(repaired: bool) -> None:
@@ -166,8 +167,8 @@ def reason_backwards() -> None:
         found, wanted = (int((x.flatten() == v[row]).nonzero()) for v in (got, expected))
         print(f"   {row:3d} {int(got[row]):6d} {found:10d} {int(expected[row]):9d} {wanted:10d} "
               f"{wanted - found:11d}")
-    print("   Row r is read 4 * r elements too early: the kernel uses 4 as the row stride. The row")
-    print("   stride is 8; 4 is the number of rows.")
+    print("   Row r is read (8 - 4) * r elements too early: the row stride is 8, and the kernel")
+    print("   uses 4, the number of rows.")
 
 
 def look_inside(compiler: subprocess.CompletedProcess[str]) -> None:

@@ -508,6 +508,8 @@ NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*(?:[eE][-+]?\d+)?|\.\d+|nan|inf(?:in
 
 def told(message: str, value: float) -> bool:
     """Whether a message holds a number as good as equal to ``value``."""
+    if isinstance(value, bool) and re.search(rf"\b{value}\b", message):
+        return True
     numbers = [float(found) for found in NUMBER.findall(message)]
     if math.isnan(value):
         return any(map(math.isnan, numbers))
