@@ -9,7 +9,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from tests.support import toy
+from tests.support import browsing, toy
 from tritonlab import notebook
 from tritonlab.course import course
 
@@ -52,7 +52,7 @@ def text(outputs: list[dict], kind: str = "text/plain") -> str:
 @pytest.mark.course
 def test_a_notebook_grades_helps_and_grades_again(executed, tmp_path):
     wrong, hinted, traced, right, hinted_again = executed(
-        f"%%kernel track1/softmax\n{WRONG}", "%hint --todo 7", "%trace",
+        f"%%kernel track1/softmax\n{WRONG}", "%hint --todo 7", "%trace --program 1",
         f"%%kernel softmax\n{SOLUTION}", "%hint softmax")
 
     line = 1 + WRONG[:WRONG.index("x = tl.load")].count("\n") + 1
@@ -60,12 +60,19 @@ def test_a_notebook_grades_helps_and_grades_again(executed, tmp_path):
     assert "Your work is kept in tritonlab-workspace." in text(wrong)
     assert f"Where Line {line}" in text(wrong)
     assert "`%hint track1/softmax --todo" in text(wrong)
+    assert "Picture `%trace track1/softmax`" in text(wrong)
     assert "(0, 0, 0) x: [" in text(wrong)
     assert '<span class="fail">FAILED</span>' in text(wrong, "text/html")
     assert "<b>Seen</b>" in text(wrong, "text/html")
     assert "Hint 1 of" in text(hinted)
     assert "Traced 4 programs of case" in text(traced)
     assert '<iframe srcdoc="&lt;!doctype html&gt;' in text(traced, "text/html")
+    with browsing.browser() as browser:
+        (tmp_path / "cell.html").write_text(f"<!doctype html>{traced[0]['data']['text/html']}")
+        with browsing.opened(browser, tmp_path / "cell.html") as seen:
+            seen.page.frame_locator("iframe").get_by_text("Line 58, program").first.wait_for()
+    assert [one for one in seen.requests if one != "about:srcdoc"] == []
+    assert seen.complaints == []
     assert "PASSED track1/softmax" in text(right)
     assert "`%kernel track1/" in text(right)
     kernel = tmp_path / "notebooks/tritonlab-workspace/track1/softmax/kernel.py"
@@ -75,10 +82,10 @@ def test_a_notebook_grades_helps_and_grades_again(executed, tmp_path):
 
 @pytest.mark.course
 def test_a_cell_that_cannot_be_graded_gets_sentences(executed):
-    unknown, nameless, blanks, broken, option, files = executed(
+    unknown, nameless, blanks, broken, option, files, place, traced = executed(
         "%%kernel track1/softmx\npass", "%%kernel\npass", f"%%kernel softmax\n{EXERCISE}",
         "%%kernel softmax\ndef softmax(x:\n    return x", "%hint softmax --todo seven",
-        "%%kernel production-ready\npass")
+        "%%kernel production-ready\npass", "%trace softmax --program one", "%trace softmax")
 
     assert text(unknown) == ("No module is called 'track1/softmx'. Did you mean track1/softmax? "
                              "`!tritonlab list` shows all.")
@@ -89,7 +96,9 @@ def test_a_cell_that_cannot_be_graded_gets_sentences(executed):
     assert "Line 2" in text(broken)
     assert text(option).startswith("`%hint`: argument --todo: invalid int value: 'seven'.")
     assert "several files to edit" in text(files)
-    assert "Traceback" not in str((unknown, nameless, blanks, broken, option, files))
+    assert text(place).startswith("'one' is not a place in a grid.")
+    assert text(traced).startswith("Python cannot parse line 2, column 12")
+    assert "Traceback" not in str((unknown, nameless, blanks, broken, option, files, place, traced))
 
 
 class Shell:

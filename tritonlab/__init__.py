@@ -22,7 +22,7 @@ def run_public_cases(path: str) -> "NoReturn":
 
 
 def load_ipython_extension(ipython: "Any") -> None:
-    """Registers the magics of ``%load_ext tritonlab``: ``%%kernel``, ``%kernel`` and ``%hint``."""
+    """Registers the magics of ``%load_ext tritonlab``: ``%%kernel``, ``%hint`` and ``%trace``."""
     from tritonlab import notebook
 
     notebook.load(ipython)

@@ -12,6 +12,7 @@ from markupsafe import escape
 
 from grader.report import CaseResult
 from tritonlab import errors
+from tritonlab.cli.kernels import place_in_grid
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import Interrupted, TritonlabError
@@ -81,13 +82,17 @@ class Magics:
     def trace(self, line: str) -> None:
         """The magic ``%trace``: the page of ``tritonlab trace`` below the cell."""
         with self._errors_as_sentences():
-            arguments = _parsed("trace", line, "module", "--case")
+            arguments = _parsed("trace", line, "module", "--case", "--seed", "--program",
+                                "--launch")
+            program = place_in_grid(arguments.program) or ()
             the_course = course.load()
             place = workspace.require(the_course.example)
             module = the_course.find(arguments.module) if arguments.module else \
                 submission.current(the_course, place)
+            progress = _Progress(self._shell, self._display)
             traced = kernels.trace(submission.exercise(module, place, the_course),
-                                   case=arguments.case)
+                                   case=arguments.case, seed=arguments.seed, program=program,
+                                   launch=(arguments.launch or 1) - 1, on_event=progress)
             screen = NotebookScreen()
             program_steps.show_summary(screen, traced)
             outputs = screen.outputs
@@ -95,7 +100,7 @@ class Magics:
                 f'<iframe srcdoc="{escape(page(traced.to_dict(), module.title))}" '
                 f'title="{escape(traced.case)}" sandbox="allow-scripts" '
                 'style="width: 100%; height: 56em; border: 0"></iframe>')
-            self._show(outputs)
+            progress.show(outputs)
 
     def _load(self, the_course: Course, module: Module) -> None:
         """Puts the exercise, as it is in the workspace, into the next cell."""
@@ -115,6 +120,8 @@ class Magics:
         result = grading.save(the_course, graded, the_report)
         screen = NotebookScreen()
         report.show_outcome(screen, module, the_report, result.reading)
+        if the_report.has_picture:
+            screen.command(f"%trace {module.id}", screen.label("Picture"))
         if the_report.exit_code == 0:
             following = certificate.next_module(the_course, result.reading, module)
             screen.command(f"%kernel {following.id}" if following else "!tritonlab certificate",
@@ -195,7 +202,7 @@ def _parsed(magic: str, line: str, *names: str) -> argparse.Namespace:
     """The arguments of a magic; raises TritonlabError for others."""
     parser = _Parser(prog=magic, add_help=False)
     for name in names:
-        kind = {"type": int} if name == "--todo" else {}
+        kind = {"type": int} if name in ("--todo", "--launch") else {}
         parser.add_argument(name, **(kind if name.startswith("-") else {"nargs": "?"}))
     try:
         words = shlex.split(line)

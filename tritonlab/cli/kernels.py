@@ -92,7 +92,7 @@ def trace(
     from tritonlab.grading import kernels
     from tritonlab.trace import browser, draw, program_steps
 
-    place = _place(program)
+    place = place_in_grid(program)
     output_files.check(html)
     submission = resolve(course.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
@@ -117,7 +117,7 @@ def trace(
     return 0
 
 
-def _place(program: str | None) -> tuple[int, ...] | None:
+def place_in_grid(program: str | None) -> tuple[int, ...] | None:
     """Reads the place of a program in its grid; raises TritonlabError."""
     if program is None:
         return None

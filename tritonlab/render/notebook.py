@@ -12,7 +12,7 @@ _WIDTH = 90
 _COMMANDS = (  # of a terminal, and what a cell takes instead
     (re.compile(r"[Rr]un `tritonlab grade` again"), "run the cell again"),
     (re.compile(r"`tritonlab start ([^`]*)`"), r"`%kernel \1`"),
-    (re.compile(r"`tritonlab hint ([^`]*)`"), r"`%hint \1`"),
+    (re.compile(r"`tritonlab (hint|trace)\b"), r"`%\1"),
     (re.compile(r"`tritonlab "), "`!tritonlab "))
 # Colors are mixed with that of the text, which is dark or light as the notebook's theme has it.
 _STYLE = """<style>
