@@ -76,6 +76,8 @@ matmul_robust = Function(
                     public=True),
         correctness("65 x 33 times 33 x 63 in bfloat16", *pair(65, 33, 63, dtype="bfloat16"),
                     public=True),
+        correctness("300 x 16 times 16 x 40 floats", *pair(300, 16, 40)),
+        correctness("40 x 16 times 16 x 300 floats", *pair(40, 16, 300)),
         correctness("sums of 1024 numbers around 0.5 in float16",
                     *pair(40, 1_024, 48, dtype="float16", mean=0.5)),
         correctness("integers in float16", integers(70, 64, dtype="float16"),
