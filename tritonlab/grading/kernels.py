@@ -58,7 +58,7 @@ def trace(submission: Submission, *, case: str | None = None, seed: str | None =
                               program=program, launch=launch, on_event=on_event)
         except NotTraceable as error:
             raise TritonlabError(
-                sentence(str(error)), "`--program 0` is the first, `--launch 1` the first launch."
+                sentence(str(error)), f"`{submission.typed('trace')}` draws all programs."
                 if isinstance(error, NoSuchProgram)
                 else f"`{submission.typed('grade')}` shows the verdict.") from error
 
