@@ -8,9 +8,9 @@ from dataclasses import replace
 from grader.diagnosis import messages
 from grader.diagnosis.solution_contrast import Cause
 from grader.diagnosis.todo_pointers import agrees, places_of
-from grader.finding import Sign
+from grader.finding import Sign, value_of
 from grader.report import Finding
-from grader.submission.dataflow import has_mask
+from grader.submission.dataflow import has_mask, lines_of_grid
 from grader.suite import Mutant
 
 # code -> usual cause, valid for every module; empty if there is none. A report shows one failure,
@@ -182,11 +182,13 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     cause = causes[0] if causes else Cause(0)
     means = likely.meaning if likely else (
         finding.means or _of_cause(cause) or closer
-        or _of_mask(finding, text) or _by_line(finding, causes)
+        or _of_mask(finding, text) or (messages.UNUSED_AXIS if _has_unused_axis(finding) else "")
+        or _by_line(finding, causes)
         or (messages.of_pattern(finding.data) if finding.code == "N01" else "")
         # The sentence of the compiler, or of Python, is more specific.
         or ("" if finding.code == "L05" else usual[finding.code]))
     seen_at = finding.line
+    grid = lines_of_grid(text, None, entry) if _has_unused_axis(finding) and not causes else ()
     if causes:
         finding = replace(finding, line=causes[0].line,
                           also=causes[1].line if causes[1:] else None)
@@ -204,7 +206,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         finding.within("sentence"), means=means, todos=numbers,
         where=messages.where(
             finding.line, file, marker, numbers, seen_at=seen_at,
-            also=finding.also, missing=bool(causes) and causes[0].missing),
+            also=finding.also, instead=grid[0] if grid else None,
+            missing=bool(causes) and causes[0].missing),
         next_step=messages.next_step(finding.code, finding.data, numbers))
 
 
@@ -219,6 +222,11 @@ def _of_mask(finding: Finding, text: str) -> str:
     access = {"M01": "load", "M02": "store"}.get(finding.code)
     masked = has_mask(text, finding.line) if access and finding.line else None
     return messages.strayed(access, masked) if access and masked is not None else ""
+
+
+def _has_unused_axis(finding: Finding) -> bool:
+    """Whether programs overlap along an axis of the grid that the kernel does not read."""
+    return finding.code == "M04" and value_of(finding.data, "axes") == "part"
 
 
 def _by_line(finding: Finding, causes: Sequence[Cause]) -> str:

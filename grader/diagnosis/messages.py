@@ -1069,8 +1069,7 @@ _CIRCUMSTANCES: dict[str, _Form] = {
 
 # Of a statement that decides a failure, by the kind of mistake in it; none holds code.
 _MISTAKES = {
-    "": "This statement is wrong. The case passes once it is corrected, with all others as they "
-        "are.",
+    "": "The case passes once this statement is corrected.",
     "strides": "Two strides are in each other's place: the stride of a dimension multiplies the "
                "index along this dimension.",
     "height and width": "The strides or sizes of height and width are in each other's place.",
@@ -1090,6 +1089,7 @@ _MISTAKES = {
     "comparison": "The comparison is wrong: check its direction, whether equal values belong, and "
                   "what is compared.",
     "operator": "An operator in this expression is wrong.",
+    "operation": "The operation is wrong here: both the operator and one of its operands differ.",
     "operands": "The two operands of an operator are in each other's place.",
     "parentheses": "Parentheses are missing or in the wrong place: `*`, `/`, `//` and `%` bind "
                    "closer than `+` and `-`.",
@@ -1110,7 +1110,10 @@ _MISTAKES = {
                "or too small a range.",
     "needless cast": "This statement converts a value that has to keep its type.",
     "narrow type": "A value is kept in 16 bits that needs float32, as an accumulator does.",
-    "options": "A keyword argument of this call is missing, or one is too many.",
+    "missing argument": "An argument of this call is missing.",
+    "superfluous argument": "This call has an argument too many.",
+    "no precision": "By default, this product rounds float32 operands to TF32, with 10 bits of "
+                    "mantissa; `input_precision` asks for more.",
     "missing statement": "A statement is missing here.",
     "superfluous statement": "This statement does not belong here; without it, the case passes.",
     "no store": "The store of a result is missing here.",
@@ -1181,6 +1184,8 @@ NOT_WRITTEN = "This part is not written yet."
 ONLY_HERE = "The CPU runs programs one after another and rounds every operation; the kernel " \
             "depends on behavior that Triton does not define."
 NOTHING_TO_DO = "An empty tensor needs no computation, so the function should launch nothing."
+UNUSED_AXIS = "Two programs store to the same elements: their offsets do not depend correctly " \
+              "on the program, or the grid has an axis that the kernel does not use."
 PLAIN_VALUES = "The return value must consist of None, numbers, strings, and tuples, lists, " \
                "dicts and dataclasses of these."
 TOO_MANY_OPERATIONS = \
@@ -1191,20 +1196,25 @@ TOO_MANY_OPERATIONS = \
 
 def strayed(access: str, masked: bool) -> str:
     """Explains a load or store outside a tensor, by whether it has a mask."""
-    why = "its mask is true for them" if masked else f"the {access} has no mask"
-    return f"Some indices of the {access} are outside the tensor, and {why}."
+    if masked:
+        return f"The mask of the {access} is true for indices outside the tensor: the mask is " \
+               "wrong, or the offset is (a stride, or a row that does not belong there)."
+    return f"Some indices of the {access} are outside the tensor, and the {access} has no mask."
 
 
 def where(line: int | None, file: str, marker: str, todos: Sequence[int], *,
-          seen_at: int | None = None, also: int | None = None, missing: bool = False) -> str:
+          seen_at: int | None = None, also: int | None = None, instead: int | None = None,
+          missing: bool = False) -> str:
     """Where to look: a line of the file, and places of the exercise.
 
     Args:
         seen_at: the line of the access or call that shows the mistake, where it is another one.
         also: a second line that is wrong too, so that the places are no alternatives.
+        instead: a line that may be wrong in place of the first.
         missing: a statement is missing behind the line.
     """
     places = [f"{'after ' * missing}line {line}{f' and line {also}' if also else ''}"
+              f"{f' or line {instead}' if instead else ''}"
               f"{f' of {file}' if file else ''}"] if line else []
     if todos:
         between = "and" if also else "or"  # two causes, or alternatives

@@ -93,12 +93,19 @@ def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
         return "narrow type"
     if isinstance(one, ast.operator):
         return "operator"
+    if isinstance(one, ast.BinOp) and isinstance(other, ast.BinOp) and \
+            type(one.op) is not type(other.op) and _leaves(one) == _leaves(other):
+        return "operator"
     if isinstance(one, ast.expr) and isinstance(other, ast.BinOp) and \
             Counter(_leaves(one)) < Counter(_leaves(other)):
         more = Counter(_operators(other)) - Counter(_operators(one))
         return f"missing {_part(next(iter(more)))}"
     if isinstance(one, ast.Name) and isinstance(other, ast.Name):
         return "name"
+    if isinstance(one, ast.BinOp) and isinstance(other, ast.BinOp) and \
+            type(one.op) is not type(other.op) and (
+                _same(one.left, other.left) or _same(one.right, other.right)):
+        return "operation"
     return ""
 
 
@@ -113,7 +120,10 @@ def _of_calls(one: ast.Call, other: ast.Call) -> str:
             return "no other"
     if "axis" in theirs ^ mine and last_name(one.func) in _REDUCTIONS:
         return "reduction axis"
-    return "arguments" if mine == theirs else "options"
+    more = len([*other.args, *other.keywords]) - len([*one.args, *one.keywords])
+    if more == 1 and "input_precision" in theirs - mine:
+        return "no precision"
+    return "missing argument" if more > 0 else "superfluous argument"
 
 
 def _of_values(mine: ast.stmt, theirs: ast.stmt) -> str:

@@ -626,9 +626,9 @@ SUMS = "    tl.store(sums_ptr + rows, tl.sum(x, axis=1), mask=rows < R)\n"
     (OUT_MASK, "x * 2, mask=(rows <= R)[:, None] & (cols < C)[None, :])", "M02",
      "; that is exactly one row past the end.", "exactly one row past the end"),
     (OUT_MASK, "x * 2, mask=(rows < R)[:, None] & (cols <= C)[None, :])", "M02",
-     "stored 1 element past the end", "its mask is true for them"),
+     "stored 1 element past the end", "is true for indices outside the tensor"),
     (OUT_MASK, "x * 2, mask=(cols < C)[None, :])", "M02", "stored 360 elements",
-     "its mask is true for them"),
+     "is true for indices outside the tensor"),
     (SUMS, "", "M03", "of `sums` were never stored by a kernel; the first is index 0; programs "
      "stored to other tensors only.", "none of their stores"),
 ], ids=["a row", "a column", "all rows of the tile", "one of two results"])
@@ -939,10 +939,10 @@ def test_what_the_grader_does_not_follow_is_not_put_down_to_triton(data, policy)
 
 @pytest.mark.parametrize(("access", "code", "means"), [
     ("tl.load(x_ptr + offs)", "M01", "are outside the tensor, and the load has no mask"),
-    ("tl.load(x_ptr + offs, mask=offs < m)", "M01", "its mask is true for them"),
-    ("tl.load(x_ptr + offs, offs < m)", "M01", "its mask is true for them"),
+    ("tl.load(x_ptr + offs, mask=offs < m)", "M01", "is true for indices outside the tensor"),
+    ("tl.load(x_ptr + offs, offs < m)", "M01", "is true for indices outside the tensor"),
     ("tl.store(x_ptr + offs, 1.0)", "M02", "and the store has no mask"),
-    ("tl.store(x_ptr + offs, 1.0, mask=offs < m)", "M02", "its mask is true for them"),
+    ("tl.store(x_ptr + offs, 1.0, mask=offs < m)", "M02", "is true for indices outside the tensor"),
     ("read(x_ptr + offs)", "M01", "the mask is missing or wrong"),
 ], ids=["none", "by keyword", "by position", "store without", "store with", "elsewhere"])
 def test_an_access_outside_is_told_by_whether_it_has_a_mask(access, code, means):
@@ -957,6 +957,27 @@ def kernel(x_ptr, m):
 
     assert means in codes.explain(Finding(code, "It strayed", line=7), [], {}, text=text).means
 
+
+@pytest.mark.parametrize(("axes", "means", "where"), [
+    ("part", "or the grid has an axis that the kernel does not use", "Line 5 or line 9"),
+    ("", "their offsets do not depend correctly on the program", "Line 5")])
+def test_a_grid_with_an_axis_that_the_kernel_does_not_use_is_named(axes, means, where):
+    text = """import triton
+
+@triton.jit
+def kernel(x_ptr):
+    tl.store(x_ptr + tl.program_id(0), 1.0)
+
+
+def entry(x):
+    kernel[(2, 2)](x)
+"""
+    twice = MemoryAccess("two programs", "stored", 1, 0, 1, (2, 2, 1), "x_ptr", 8, axes=axes)
+
+    finding = codes.explain(Finding("M04", twice, line=5), [], {}, text=text, entry="entry")
+
+    assert means in finding.means
+    assert finding.where == where
 
 @pytest.mark.parametrize(("code", "change", "cause"), [
     ("N01", torch.Tensor.float, "N04"), ("N01", None, "N01"),
