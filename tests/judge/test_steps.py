@@ -134,7 +134,7 @@ def test_functions_that_are_left_leave_the_others_to_be_judged(graded):
     wrong = graded(module, text.replace("tl.exp(-beta * x)", "tl.exp(beta * x)"))
 
     assert [*states(right).values()] == ["right", "right", "right", "open", "right"]
-    assert "Next: step D (`l2_norm`)" in right.first_failure.findings[0].seen
+    assert "Next: step D: l2_norm." in right.first_failure.findings[0].seen
     assert right.count(Verdict.FAILED) == 1
     assert (states(wrong)["B"], wrong.verdict) == ("wrong", Verdict.FAILED)
     assert wrong.first_failure.name.startswith("swish")

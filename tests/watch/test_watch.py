@@ -622,9 +622,9 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(("width", "line"), [
-    (120, "  h hint · r read · s solution · x reset · n next · b bench · u undo · e edit · q quit "
-          "· ? keys"),
-    (80, "  h hint · r read · s solution · x reset · n next · b bench · q quit · ? keys"),
+    (120, "  h hint · r read · s solution · t trace · x reset · n next · b bench · u undo "
+          "· e edit · q quit · ? keys"),
+    (80, "  h hint · r read · s solution · t trace · x reset · n next · q quit · ? keys"),
     (40, "  h hint · r read · q quit · ? keys"),
     (20, "  q quit · ? keys"),
 ])
@@ -812,7 +812,7 @@ def test_a_verb_that_does_not_end_well_is_to_be_repeated(session, monkeypatch, c
 
 def test_all_keys_are_listed_and_others_are_answered(session):
     session.press("?")
-    assert session.until("keys")["keys"] == list("hrsxnbueq?")
+    assert session.until("keys")["keys"] == list("hrstxnbueq?")
     session.press("w")
 
     notice = session.until("notice")["text"]

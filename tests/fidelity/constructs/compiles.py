@@ -20,7 +20,7 @@ import triton.language as tl
 from triton.backends.nvidia.compiler import CUDABackend
 from triton.runtime.driver import driver
 
-from grader.engine.compiler.compile import _FarEnough, build
+from grader.engine.compiler.compile import _FarEnough, parse
 from grader.engine.compiler.stub_driver import Driver
 from grader.engine.compiler.targets import find
 
@@ -112,9 +112,8 @@ def turns(kernel: Any, pointer: Any, values: Mapping[str, int],
         texts.append(str(module))
         raise _FarEnough
 
-    with mock.patch.object(CUDABackend, "make_ttir", staticmethod(keep)), \
-            contextlib.suppress(_FarEnough):
-        build(kernel, {"out_ptr": pointer, **values, **constants}, {}, find())
+    with mock.patch.object(CUDABackend, "make_ttir", staticmethod(keep)):
+        parse(kernel, {"out_ptr": pointer, **values, **constants}, {}, find())
     text = texts[0]
     loop = re.search(r"scf\.for %\w+ = (%\w+) to (%\w+) step (%\w+)", text)
     if loop is None:
