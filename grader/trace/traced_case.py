@@ -131,10 +131,10 @@ def trace(kernel: Path, suite: Suite, *, sandbox: Sandbox, case: str | None = No
             traced, _ = ctx.session(chosen).trace(call.recording, call.inputs, wanted)
             names, results = _names(traced, call.recording, ctx.part(chosen))
             marks = [_mark(finding, traced, results) for finding in _findings(report)]
-            missing = {mark.program for mark in marks} - {None, *_traced_programs(traced)}
-            if missing:  # the program that stored a wrong element
-                wanted = sorted({*wanted, *filter(None, missing)})
-                traced, _ = ctx.session(chosen).trace(call.recording, call.inputs, wanted)
+            writers = {mark.program for mark in marks if mark.program is not None}
+            if writers - _traced_programs(traced):  # where all programs are too many
+                traced, _ = ctx.session(chosen).trace(call.recording, call.inputs,
+                                                      sorted({*wanted, *writers}))
         except Stopped as stop:
             raise NotTraceable(stop.finding.seen) from stop
     return TracedCase(suite.name, chosen.name, report.seed, submitted.text, submitted.sha256,

@@ -364,10 +364,11 @@ def _show_lines(screen: Screen, title: str, lines: Sequence[str]) -> None:
         screen.blank()
         screen.line((title, "strong"))
     for line in lines:
+        line = cropped(line, screen.width - 4)
         if screen.plain:
             screen.line(line, lead=("printed: ",))
         else:
-            screen.row("  ", (cropped(line, screen.width - 4), "dim"))
+            screen.row("  ", (line, "dim"))
 
 
 def show_upgrades(screen: Screen, upgrades: Sequence[Upgrade]) -> None:
