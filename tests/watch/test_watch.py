@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -830,3 +831,15 @@ def test_a_key_that_fails_is_a_sentence_and_the_loop_goes_on(session, monkeypatc
     session.save(RIGHT)
 
     assert session.until("graded", 2)["report"]["verdict"] == "PASSED"
+
+
+def test_a_page_that_cannot_be_drawn_is_a_sentence(monkeypatch, toy_course):
+    heard = []
+    thread = grade_thread.GradeThread(toy_course, heard.append)
+    monkeypatch.setattr(grade_thread.grading, "start_sandbox",
+                        mock.Mock(side_effect=CannotGrade("The grader does not start.")))
+
+    thread._do(grade_thread.GradeJob(0, mock.Mock(), draws=True, grades=False))
+
+    assert heard == ["The page of the trace was not drawn: The grader does not start. "
+                     "Run `tritonlab doctor` to find the cause."]

@@ -140,8 +140,8 @@ class GradeThread:
     def _draw(self, job: GradeJob) -> None:
         from tritonlab.trace import browser, draw
 
-        self._box = self._box or grading.start_sandbox()
         try:
+            self._box = self._box or grading.start_sandbox()
             file = draw.page_beside(job.submission, sandbox=self._box)
         except TritonlabError as error:
             self._tell(f"The page of the trace was not drawn: {error}")
