@@ -212,7 +212,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
 
 
 def _of_cause(cause: Cause) -> str:
-    """Explains a failure by the kind of mistake in a statement; empty if it has no name."""
+    """Returns the meaning of the kind of mistake; empty where the kind has no name."""
     named = cause.kind or cause.unused
     return messages.mistake(cause.kind, cause.part, cause.unused) if named else ""
 

@@ -1209,7 +1209,7 @@ def where(line: int | None, file: str, marker: str, todos: Sequence[int], *,
 
     Args:
         seen_at: the line of the access or call that shows the mistake, where it is another one.
-        also: a second line that is wrong too, so that the places are no alternatives.
+        also: a second line that is wrong too: both places have to change.
         instead: a line that may be wrong in place of the first.
         missing: a statement is missing behind the line.
     """

@@ -283,8 +283,7 @@ def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:
     Raises:
         grader.suite.case_selection.UnknownCase: no case, or more than one, is meant.
     """
-    launching = [case for case in suite.ordered() if case.kind is not Kind.PROPERTY
-                 and not (case.raises or case.call or case.reading)]
+    launching = [case for case in suite.ordered() if case.launches_once]
     if wanted is not None:
         name = case_selection.select(wanted, [case.name for case in launching])
         return [case for case in launching if case.name == name]

@@ -78,8 +78,8 @@ def regions(tree: ast.Module, text: str, comments: Mapping[int, int]) -> dict[in
     """Line -> number of all lines of statements with such a comment in them or alone above them.
 
     Of a statement with a body, a comment in its head stands for the head alone, and one above it
-    for all that has no other; above a function, it stands for decorators and head. A DECIDE alone
-    in its line stands for the lines below it, up to the next empty line.
+    for every line without a number of its own; above a function, it stands for decorators and head.
+    A DECIDE alone in its line stands for the lines below it, up to the next empty line.
     """
     numbers = dict(comments)
     if not comments:

@@ -183,6 +183,11 @@ class Case:
                                  else self.reading.of if self.reading else "")
 
     @property
+    def launches_once(self) -> bool:
+        """Whether it is one call of the learner's function, which launches kernels."""
+        return self.kind is not Kind.PROPERTY and not (self.raises or self.call or self.reading)
+
+    @property
     def follows_block(self) -> bool:
         """Whether a size or a limit is a function of the learner's own block."""
         sizes = [size for spec in self.inputs for size in getattr(spec, "sizes", ())]

@@ -21,7 +21,7 @@ from grader.recording.trace import Trace, TracedLaunch
 from grader.report import Finding, Report, versions
 from grader.sandbox import Sandbox
 from grader.submission import source
-from grader.suite import Case, Kind, Suite, case_selection
+from grader.suite import Case, Suite, case_selection
 
 SCHEMA = 1
 
@@ -151,10 +151,10 @@ def case_of(suite: Suite, wanted: str | None = None) -> Case:
     """
     cases = suite.ordered()
     if wanted is None:
-        return next(filter(_launches, cases))
+        return next(case for case in cases if case.launches_once)
     name = case_selection.select(wanted, [case.name for case in cases])
     case = next(case for case in cases if case.name == name)
-    if not _launches(case):
+    if not case.launches_once:
         raise NotTraceable(f'The case "{name}" is not one call that launches kernels, so there is '
                            "nothing to trace")
     return case
@@ -162,11 +162,7 @@ def case_of(suite: Suite, wanted: str | None = None) -> Case:
 
 def is_traceable(suite: Suite, name: str) -> bool:
     """Whether a case of this name launches kernels in one call."""
-    return any(case.name == name and _launches(case) for case in suite.ordered())
-
-
-def _launches(case: Case) -> bool:
-    return case.kind is not Kind.PROPERTY and not (case.raises or case.call or case.reading)
+    return any(case.name == name and case.launches_once for case in suite.ordered())
 
 
 def number_of(place: Sequence[int], launches: Sequence[Launch | TracedLaunch],

@@ -43,6 +43,14 @@ def traced(session: Session, *results: View, programs: tuple[int, ...] = ()) -> 
     return decode(data), [finding["code"] for finding in reply["findings"]]
 
 
+def copied(folder: Path, source: str = COPY) -> tuple[Session, View]:
+    """A launch of two programs that copies six elements by blocks of four, and its result."""
+    session = Session(folder, source, torch.arange(6.0))
+    out = session.alloc(6)
+    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+    return session, out
+
+
 def steps(trace: Trace, program: int = 0, launch: int = 0) -> tuple[int, list[TracedStep]]:
     """The row of a program in the arrays of its group, and its steps."""
     for group in trace.launches[launch].groups:
@@ -59,9 +67,7 @@ def row(trace: Trace, array: int | None, at: int) -> list[Any]:
 
 
 def test_each_line_has_its_variables_and_accesses(tmp_path: Path) -> None:
-    session = Session(tmp_path, COPY, torch.arange(6.0))
-    out = session.alloc(6)
-    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+    session, out = copied(tmp_path)
 
     trace, codes = traced(session, out)
 
@@ -85,9 +91,7 @@ def test_each_line_has_its_variables_and_accesses(tmp_path: Path) -> None:
 def test_pointers_name_the_tensor_and_the_element(tmp_path: Path) -> None:
     source = COPY.replace("    x = tl.load(x_ptr + offs", "    places = x_ptr + offs\n"
                           "    x = tl.load(places")
-    session = Session(tmp_path, source, torch.arange(6.0))
-    out = session.alloc(6)
-    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+    session, out = copied(tmp_path, source)
 
     trace, _ = traced(session, out)
 
@@ -146,9 +150,7 @@ def loop_kernel(out_ptr, N: tl.constexpr):
 def test_a_kernel_that_fails_is_traced_up_to_its_last_line(tmp_path: Path) -> None:
     source = COPY.replace("    tl.store(out_ptr + offs, x, mask=mask)",
                           "    y = x + tl.arange(0, 2)\n    tl.store(out_ptr + offs, y)")
-    session = Session(tmp_path, source, torch.arange(6.0))
-    out = session.alloc(6)
-    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+    session, out = copied(tmp_path, source)
 
     trace, codes = traced(session, out)
 
@@ -238,9 +240,7 @@ def test_of_too_many_programs_the_ends_and_those_that_are_asked_for_are_traced(
 def test_a_program_that_does_too_much_is_cut(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracer, "MAX_STEPS", 3)
-    session = Session(tmp_path, COPY, torch.arange(6.0))
-    out = session.alloc(6)
-    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+    session, out = copied(tmp_path)
 
     trace, codes = traced(session, out)
 
@@ -252,9 +252,7 @@ def test_a_program_that_does_too_much_is_cut(
 def test_of_a_cut_trace_every_array_is_whole(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracer, "MAX_BYTES", 20)
-    session = Session(tmp_path, COPY, torch.arange(6.0))
-    out = session.alloc(6)
-    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+    session, out = copied(tmp_path)
 
     trace, _ = traced(session, out)
 
@@ -285,9 +283,7 @@ def endless_kernel(out_ptr):
 
 
 def test_a_run_that_is_not_traced_sets_no_trace_function(tmp_path: Path) -> None:
-    session = Session(tmp_path, COPY, torch.arange(6.0))
-    out = session.alloc(6)
-    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+    session, out = copied(tmp_path)
     before = sys.gettrace()
 
     trace, _ = traced(session, out)
@@ -302,9 +298,7 @@ def test_what_is_no_trace_is_refused(data: bytes) -> None:
 
 
 def test_an_array_beyond_the_data_is_refused(tmp_path: Path) -> None:
-    session = Session(tmp_path, COPY, torch.arange(6.0))
-    out = session.alloc(6)
-    session.launch("copy_kernel", 2, x_ptr=session.inputs[0], out_ptr=out, n=6, BLOCK=4)
+    session, out = copied(tmp_path)
     trace, _ = traced(session, out)
 
     trace.data = b""
