@@ -25,7 +25,8 @@ LAYERS = (
     "grader.selfcheck",
     "grader", "tritonlab.version", "tritonlab.interrupts", "tritonlab.errors", "tritonlab.course",
     "tritonlab.progress", "tritonlab.workspace", "tritonlab.grading", "tritonlab.verify",
-    "tritonlab.authoring", "tritonlab.doctor", "tritonlab.render", "tritonlab.trace",
+    "tritonlab.formats", "tritonlab.authoring", "tritonlab.classroom", "tritonlab.doctor",
+    "tritonlab.render", "tritonlab.trace",
     "tritonlab.watch", "tritonlab.cli", "tritonlab.notebook", "tritonlab.interpreter",
     "tritonlab.__main__", "tritonlab")
 WITHOUT_TORCH = (

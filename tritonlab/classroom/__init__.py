@@ -1,0 +1,1 @@
+"""Classes: rosters, submissions, grades, scores, reports and exports of a whole course."""
