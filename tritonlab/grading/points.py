@@ -1,6 +1,6 @@
 """Points of one grade, by kind of case."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -47,34 +47,54 @@ class Points:
     out_of: float
 
 
+@dataclass(frozen=True)
+class Count:
+    """How many of the deciding cases of one kind passed."""
+
+    kind: str
+    passed: int
+    total: int
+
+
+def counts(report: Mapping[str, Any]) -> tuple[Count, ...]:
+    """Counts the deciding cases of a report, from ``grader.report.Report.to_dict``, by kind.
+
+    A case that was skipped, such as one that only a GPU can judge, is not counted. While blanks are
+    left nothing is.
+    """
+    by_kind: dict[str, list[bool]] = {}
+    for result in () if report["steps"] else report["results"]:
+        if not result["advisory"] and result["verdict"] != Verdict.SKIPPED:
+            kind = str(_KINDS.get(result["kind"], result["kind"]))
+            by_kind.setdefault(kind, []).append(result["verdict"] == Verdict.PASSED)
+    return tuple(Count(kind, sum(passed), len(passed)) for kind, passed in by_kind.items())
+
+
 def points(report: Mapping[str, Any], weights: Weights | None = None,
            out_of: float = 100) -> Points:
-    """Returns the points of a report.
+    """Returns the points of a report; see ``points_of``."""
+    return points_of(counts(report), report["verdict"] == Verdict.PASSED, weights, out_of)
 
-    A kind of which the suite has no case gives its weight to the others, in proportion. A case
-    that was skipped, such as one that only a GPU can judge, is not counted. While blanks are
-    left, or where the file was refused, there are no points.
+
+def points_of(cases: Sequence[Count], passes: bool, weights: Weights | None = None,
+              out_of: float = 100) -> Points:
+    """Returns the points of a grade.
+
+    A kind of which the suite has no case gives its weight to the others, in proportion.
 
     Args:
-        report: from ``grader.report.Report.to_dict``, of a grade with effort "whole".
+        cases: from ``counts``, of a grade with effort "whole".
+        passes: whether the verdict is PASSED, which gives exactly ``out_of`` points.
         weights: of the kinds of cases.
         out_of: the points of a passed grade.
     """
     weights = weights or Weights()
-    passes = report["verdict"] == Verdict.PASSED
-    counted = [] if report["steps"] else [
-        result for result in report["results"]
-        if not result["advisory"] and result["verdict"] != Verdict.SKIPPED]
-    if weights.all_or_nothing or not counted:
+    if weights.all_or_nothing or not cases:
         return Points((), out_of if passes else 0, out_of)
-    by_kind: dict[str, list[bool]] = {}
-    for result in counted:
-        kind = str(_KINDS.get(result["kind"], result["kind"]))
-        by_kind.setdefault(kind, []).append(result["verdict"] == Verdict.PASSED)
-    whole = sum(weights.of(kind) for kind in by_kind)
+    whole = sum(weights.of(one.kind) for one in cases)
     groups = []
-    for kind, passed in by_kind.items():
-        most = out_of * weights.of(kind) / whole if whole else out_of / len(by_kind)
-        groups.append(GroupPoints(kind, sum(passed), len(passed),
-                                  most * sum(passed) / len(passed), most))
+    for one in cases:
+        most = out_of * weights.of(one.kind) / whole if whole else out_of / len(cases)
+        groups.append(GroupPoints(one.kind, one.passed, one.total,
+                                  most * one.passed / one.total, most))
     return Points(tuple(groups), out_of if passes else sum(g.points for g in groups), out_of)

@@ -1,0 +1,204 @@
+"""Grading a class: what is graded, once, and what a failure or a kill costs."""
+
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+
+import pytest
+
+from tests.classroom import support
+from tests.classroom.support import FAILED, PASSED, TIMED_OUT, Obedient
+from tritonlab.classroom import book, grading
+from tritonlab.errors import CannotGrade
+
+
+@pytest.fixture
+def hall(tmp_path, course_root):
+    """A class of the toy course: ``hall.grade(answers)`` grades what is due."""
+    course_root.rename(tmp_path / "class-course")
+    text = support.CLASS.replace('course = "course"', 'course = "../class-course"')
+
+    class Hall:
+        settings, store = support.write(tmp_path / "class", text)
+        course, roots = grading.course_of(settings, tmp_path / "class")
+        executor = Obedient({})
+
+        def book(self):
+            return book.read(self.settings, self.store.log())
+
+        def plan(self, **options):
+            return grading.plan(self.settings, self.course, self.store, self.book(),
+                                [self.settings.assignment("hw1")], **options)
+
+        def grade(self, answers, lower=False, **options):
+            self.executor = Obedient(answers)
+            return grading.run(self.settings, self.store, self.book(), self.roots,
+                               self.plan(**options), executor=self.executor, lower=lower)
+
+        def change_suite(self):
+            suite = tmp_path / "class-course/suites/missing-elements/03-softmax/suite.py"
+            suite.write_text(suite.read_text() + "\n# changed\n")
+
+        def points(self, student="ada"):
+            return self.book().score(student, self.settings.assignment("hw1")).points
+
+    return Hall()
+
+
+def test_identical_sources_are_graded_once_and_count_for_all(hall):
+    for student in ("ada", "bob"):
+        support.hand_in(hall.store, student, "same")
+
+    hall.grade({"same": PASSED})
+
+    assert hall.executor.graded == ["same"]
+    assert (hall.points("ada"), hall.points("bob")) == (100, 100)
+
+
+def test_a_second_run_grades_nothing(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": FAILED})
+
+    summary = hall.grade({})
+
+    assert (summary.graded, hall.executor.graded) == ([], [])
+
+
+def test_only_what_was_in_flight_is_graded_again_after_a_kill(hall):
+    for source in "abcd":
+        support.hand_in(hall.store, source, source)
+
+    class Killed(BaseException):
+        pass
+
+    with pytest.raises(Killed):
+        hall.grade({"a": PASSED, "b": PASSED, "c": Killed(), "d": Killed()})
+    hall.grade({"c": PASSED, "d": PASSED})
+
+    assert sorted(hall.executor.graded) == ["c", "d"]
+    assert [hall.points(student) for student in "abcd"] == [100] * 4
+
+
+def test_a_result_without_an_event_is_noted_and_not_graded_again(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": PASSED})
+    path = hall.store.folder / "events.jsonl"
+    path.write_bytes(path.read_bytes().splitlines()[0] + b"\n")  # the import only
+
+    hall.grade({})
+
+    assert (hall.executor.graded, hall.points()) == ([], 100)
+
+
+def test_a_damaged_result_is_graded_again(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": PASSED})
+    [path] = hall.store.folder.glob("results/*")
+    path.write_bytes(b"damaged")
+
+    plan = hall.plan()
+    hall.grade({"a": PASSED})
+
+    assert plan.damaged == 1
+    assert hall.executor.graded == ["a"]
+    assert hall.store.result(path.name.removesuffix(".json.gz")) is not None
+
+
+def test_a_changed_suite_makes_grades_stale_until_asked(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": FAILED})
+    hall.change_suite()
+
+    waiting = hall.plan()
+    summary = hall.grade({"a": PASSED}, stale=True)
+
+    assert (len(waiting.tasks), waiting.stale) == (0, 1)
+    assert (summary.gained, hall.points()) == (1, 100)
+    assert hall.plan(stale=True).tasks == []
+
+
+def test_published_points_are_not_lowered_unless_asked(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": PASSED})
+    hall.store.append({"event": "exported", "assignment": "hw1", "to": "csv", "scores": {}})
+    hall.change_suite()
+
+    kept = hall.grade({"a": FAILED}, stale=True)
+    points = hall.points()
+    lowered = hall.grade({"a": FAILED}, again=True, lower=True)
+
+    assert (kept.kept, points) == (1, 100)
+    assert (lowered.lost, hall.points()) == (1, pytest.approx(71.43))
+
+
+def test_what_the_machine_may_have_caused_is_graded_once_more_alone(hall):
+    support.hand_in(hall.store, "ada", "a")
+    support.hand_in(hall.store, "bob", "b")
+
+    summary = hall.grade({"a": [TIMED_OUT, PASSED], "b": PASSED})
+
+    assert hall.executor.graded == ["a", "b", "a"]
+    assert (hall.points(), len(summary.graded)) == (100, 2)
+
+
+def test_a_worker_that_dies_costs_one_submission_which_is_tried_again(hall):
+    support.hand_in(hall.store, "ada", "a")
+    support.hand_in(hall.store, "bob", "b")
+
+    summary = hall.grade({"a": [BrokenProcessPool()] * 3, "b": [BrokenProcessPool(), PASSED]})
+
+    [(task, why)] = summary.failed
+    assert (task.students, why) == (("ada",), "its worker process ended unexpectedly, three times.")
+    assert hall.points("bob") == 100
+
+
+def test_a_submission_that_another_process_grades_is_left_to_it(hall):
+    blob = support.hand_in(hall.store, "ada", "a")
+    [task] = hall.plan().tasks
+
+    with hall.store.claimed(task.key):
+        summary = hall.grade({})
+
+    assert (blob, hall.executor.graded, len(summary.elsewhere)) == (task.blob, [], 1)
+
+
+def test_a_result_that_another_process_wrote_meanwhile_is_taken(hall):
+    support.hand_in(hall.store, "ada", "a")
+    work = hall.plan()
+    hall.grade({"a": PASSED})
+
+    second = Obedient({})
+    grading.run(hall.settings, hall.store, hall.book(), hall.roots, work, executor=second)
+
+    assert second.graded == []
+
+
+def test_a_machine_below_the_required_isolation_grades_nothing(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hall.settings = replace(hall.settings, require_isolation=2)
+    weak = Obedient({"a": PASSED}, tier=1)
+
+    with pytest.raises(CannotGrade, match="requires isolation of tier 2"):
+        grading.run(hall.settings, hall.store, hall.book(), hall.roots, hall.plan(), executor=weak)
+
+    assert weak.graded == []
+
+
+def test_shards_share_all_tasks(hall):
+    for n in range(40):
+        support.hand_in(hall.store, f"s{n}", f"source {n}")
+    tasks = hall.plan().tasks
+
+    shards = [grading.in_shard(tasks, index, 3) for index in (1, 2, 3)]
+
+    assert sorted(task.key for shard in shards for task in shard) == sorted(t.key for t in tasks)
+    assert all(shards)
+
+
+def test_students_and_modules_outside_the_assignment_are_left_out(hall):
+    support.hand_in(hall.store, "ada", "a")
+    support.hand_in(hall.store, "bob", "b")
+    support.hand_in(hall.store, "ada", "c", module="track1/copy")
+
+    [task] = hall.plan(students=frozenset(("ada",))).tasks
+
+    assert (task.module, task.students) == ("track1/softmax", ("ada",))

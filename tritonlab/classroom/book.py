@@ -1,0 +1,275 @@
+"""The book of a class: what its events say of students, submissions, grades and points."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from grader.report import Verdict
+from tritonlab.classroom.events import Log
+from tritonlab.classroom.settings import ClassAssignment, ClassSettings, days_late
+from tritonlab.grading.points import Count, points_of
+
+
+class Handed(msgspec.Struct, frozen=True):
+    """One submission of a student for a module.
+
+    ``at`` is the time of submission, None where the layout names none; ``late`` is what the layout
+    says about it. ``name`` is where it came from, and is only ever shown.
+    """
+
+    student: str
+    assignment: str
+    module: str
+    blob: str
+    at: datetime | None = None
+    late: bool | None = None
+    name: str = ""
+    attempt: str = ""
+    layout: str = ""
+
+
+class Graded(msgspec.Struct, frozen=True):
+    """The summary of one grade; ``key`` names its result.
+
+    ``code``, ``todos`` and ``line`` are of the first finding; ``failing`` names the cases that
+    failed. ``lowered``: it would have lowered published points and does not count.
+    """
+
+    assignment: str
+    module: str
+    blob: str
+    key: str
+    verdict: str
+    evidence: str = ""
+    counts: tuple[Count, ...] = ()
+    code: str = ""
+    todos: tuple[int, ...] = ()
+    line: int | None = None
+    failing: tuple[str, ...] = ()
+    reason: str = ""
+    isolation: str = ""
+    suite_sha256: str = ""
+    cpu_s: float = 0.0
+    lowered: bool = False
+
+
+class Ruling(msgspec.Struct, frozen=True):
+    """An instructor's decision about one student's assignment; the last of a kind counts."""
+
+    student: str
+    assignment: str
+    reason: str = ""
+    until: datetime | None = None
+    points: float | None = None
+
+
+class State(StrEnum):
+    """The state of one student's assignment."""
+
+    MISSING = "not handed in"
+    WAITING = "not graded"
+    UNDECIDED = "not decided"
+    OPEN = "open"
+    PASSED = "passed"
+    EXCUSED = "excused"
+
+
+@dataclass(frozen=True)
+class ModuleScore:
+    """The submission of a module that counts, its grade, and its points before rounding.
+
+    ``raw`` are the points before the deduction for ``days`` of lateness.
+    """
+
+    module: str
+    out_of: float
+    handed: Handed | None = None
+    graded: Graded | None = None
+    raw: float = 0.0
+    points: float = 0.0
+    days: int = 0
+    attempts: int = 0
+
+    @property
+    def state(self) -> State:
+        if self.handed is None:
+            return State.MISSING
+        if self.graded is None:
+            return State.WAITING
+        if self.graded.verdict in (Verdict.ERROR, Verdict.INCONCLUSIVE, Verdict.SKIPPED):
+            return State.UNDECIDED
+        return State.PASSED if self.graded.verdict == Verdict.PASSED else State.OPEN
+
+
+@dataclass(frozen=True)
+class Score:
+    """The points of one student's assignment; ``ruling`` is an override or an excuse."""
+
+    student: str
+    assignment: str
+    modules: tuple[ModuleScore, ...]
+    out_of: float
+    due: datetime | None = None
+    ruling: Ruling | None = None
+    excused: bool = False
+
+    @property
+    def state(self) -> State:
+        """The state that asks for most attention among its modules."""
+        if self.excused:
+            return State.EXCUSED
+        states = [module.state for module in self.modules]
+        if any(state is not State.MISSING for state in states):
+            states = [State.OPEN if state is State.MISSING else state for state in states]
+        return min(states, key=list(State).index)
+
+    @property
+    def points(self) -> float | None:
+        """The points, rounded to hundredths; None while excused."""
+        if self.ruling is not None and self.ruling.points is not None:
+            return self.ruling.points
+        return None if self.excused else round(sum(m.points for m in self.modules), 2)
+
+    @property
+    def is_late(self) -> bool:
+        return any(module.days for module in self.modules)
+
+    @property
+    def days(self) -> int:
+        return max((module.days for module in self.modules), default=0)
+
+    @property
+    def evidence(self) -> str:
+        """The lowest level of evidence of its modules, where all passed."""
+        levels = ("", "correct", "efficient", "fast")
+        return min((m.graded.evidence if m.graded else "" for m in self.modules),
+                   key=levels.index, default="")
+
+
+@dataclass
+class Book:
+    """All submissions, grades and rulings of a class, by assignment."""
+
+    settings: ClassSettings
+    handed: dict[str, list[Handed]] = field(default_factory=dict)
+    grades: dict[tuple[str, str, str], list[Graded]] = field(default_factory=dict)
+    extended: dict[tuple[str, str], Ruling] = field(default_factory=dict)
+    excused: dict[tuple[str, str], Ruling] = field(default_factory=dict)
+    overridden: dict[tuple[str, str], Ruling] = field(default_factory=dict)
+    exported: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    published: set[str] = field(default_factory=set)
+    problems: tuple[str, ...] = ()
+
+    def due(self, student: str, assignment: ClassAssignment) -> datetime | None:
+        """The due time of a student, with any extension."""
+        extension = self.extended.get((student, assignment.name))
+        return extension.until if extension else assignment.due
+
+    def grade_of(self, handed: Handed) -> Graded | None:
+        """The grade of a submission that counts; None before it is graded."""
+        grades = self.grades.get((handed.assignment, handed.module, handed.blob), ())
+        return next((one for one in reversed(grades) if not one.lowered), None)
+
+    def of(self, student: str, assignment: str, module: str = "") -> list[Handed]:
+        """A student's submissions, the oldest first."""
+        return [one for one in self._by_student(assignment).get(student, ())
+                if module in ("", one.module)]
+
+    def students(self, assignment: str) -> list[str]:
+        """The students who handed something in, in the order of their first submission."""
+        return list(self._by_student(assignment))
+
+    def _by_student(self, assignment: str) -> dict[str, list[Handed]]:
+        if assignment not in self._index:
+            index: dict[str, list[Handed]] = {}
+            for one in self.handed.get(assignment, ()):
+                index.setdefault(one.student, []).append(one)
+            for submissions in index.values():
+                submissions.sort(key=_time)
+            self._index[assignment] = index
+        return self._index[assignment]
+
+    def __post_init__(self) -> None:
+        self._index: dict[str, dict[str, list[Handed]]] = {}
+
+    def score(self, student: str, assignment: ClassAssignment) -> Score:
+        """Returns the points of a student's assignment."""
+        key = (student, assignment.name)
+        due = self.due(student, assignment)
+        share = assignment.points / len(assignment.modules)
+        modules = tuple(self._module(student, assignment, module, due, share)
+                        for module in assignment.modules)
+        return Score(student, assignment.name, modules, assignment.points, due,
+                     self.overridden.get(key), key in self.excused)
+
+    def scores(self, assignment: ClassAssignment, students: Sequence[str]) -> list[Score]:
+        """Returns the points of these students."""
+        return [self.score(student, assignment) for student in students]
+
+    def _module(self, student: str, assignment: ClassAssignment, module: str, due: datetime | None,
+                out_of: float) -> ModuleScore:
+        scored = [self._scored(one, assignment, due, out_of)
+                  for one in self.of(student, assignment.name, module)]
+        attempts = len(scored)
+        if assignment.take == "last-before-due":
+            scored = [one for one in scored if not one.days][-1:]
+        elif assignment.take == "last":
+            scored = scored[-1:]
+        best = max(scored, key=lambda one: (one.points, one.state is State.PASSED, -one.days),
+                   default=ModuleScore(module, out_of))
+        return ModuleScore(module, out_of, best.handed, best.graded, best.raw, best.points,
+                           best.days, attempts)
+
+    def _scored(self, handed: Handed, assignment: ClassAssignment, due: datetime | None,
+                out_of: float) -> ModuleScore:
+        graded = self.grade_of(handed)
+        days = days_late(due, handed.at) if handed.at else int(
+            bool(handed.late) and due == assignment.due)
+        raw = 0.0
+        if graded is not None:
+            raw = points_of(graded.counts, graded.verdict == Verdict.PASSED, assignment.weights,
+                            out_of).total
+        late = assignment.late
+        kept = 1.0
+        if days and late:
+            kept = max(0.0, 1 - days * late.percent_per_day / 100) if days <= late.days else 0.0
+        return ModuleScore(handed.module, out_of, handed, graded, raw, raw * kept, days)
+
+    def submissions(self) -> Iterator[Handed]:
+        for submissions in self.handed.values():
+            yield from submissions
+
+
+def read(settings: ClassSettings, log: Log) -> Book:
+    """Builds the book from the events; events of later versions are passed over."""
+    book = Book(settings, problems=log.problems)
+    identities = set()
+    for event in log.events:
+        kind = event.get("event")
+        if kind == "imported":
+            handed = msgspec.convert(event, Handed)
+            if handed not in identities:
+                identities.add(handed)
+                book.handed.setdefault(handed.assignment, []).append(handed)
+        elif kind == "graded":
+            graded = msgspec.convert(event, Graded)
+            book.grades.setdefault((graded.assignment, graded.module, graded.blob),
+                                   []).append(graded)
+        elif kind in ("extended", "excused", "overridden"):
+            ruling = msgspec.convert(event, Ruling)
+            key = (ruling.student, ruling.assignment)
+            getattr(book, kind)[key] = ruling
+        elif kind in ("exported", "feedback"):
+            assignment = str(event["assignment"])
+            book.published.add(assignment)
+            book.exported[assignment, str(event.get("to", ""))] = event.get("scores", {})
+    return book
+
+
+def _time(handed: Handed) -> tuple[bool, datetime]:
+    """Orders submissions; those without a time keep their order, before all others."""
+    return (handed.at is not None, handed.at or datetime.min)
