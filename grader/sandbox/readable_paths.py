@@ -24,10 +24,16 @@ _LOADERS = ("/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1")
 
 @functools.cache
 def hidden() -> tuple[Path, ...]:
-    """Suites and solutions of this installation and of any other among the packages."""
+    """Suites and solutions of this installation and of any course among the packages."""
     folders = {_PACKAGE.parent, *map(Path.resolve, _folders_of_packages())}
-    return tuple(path for folder in sorted(folders)
-                 for path in (folder / "grader" / "suites", folder / "tritonlab") if path.exists())
+    return tuple(path for folder in sorted(folders) for path in hidden_in(folder))
+
+
+def hidden_in(folder: Path) -> list[Path]:
+    """The hidden entries of a folder of packages; a folder with a course.toml is a course."""
+    courses = [path.parent for path in folder.glob("*/course.toml")]
+    usual = (folder / "grader" / "suites", folder / "tritonlab")
+    return sorted({*courses, *filter(Path.exists, usual)})
 
 
 @functools.cache

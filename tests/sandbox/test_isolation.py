@@ -295,15 +295,18 @@ def test_nothing_hidden_lies_in_what_is_readable() -> None:
 
 
 def test_of_an_installed_package_all_is_given_but_the_hidden_parts(tmp_path: Path) -> None:
-    for name in ("torch/nn", "grader/worker", "grader/suites/t/01", "tritonlab/solutions/t"):
+    for name in ("torch/nn", "grader/worker", "grader/suites/t/01", "tritonlab/solutions/t",
+                 "cs149_course/solutions/t"):
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "file.py").touch()
+    (tmp_path / "cs149_course" / "course.toml").touch()
     (tmp_path / "link").symlink_to(tmp_path / "tritonlab")
-    hidden = (tmp_path / "grader" / "suites", tmp_path / "tritonlab")
+    hidden = readable_paths.hidden_in(tmp_path)
 
     given = {str(path.relative_to(tmp_path)) for path in readable_paths.without(tmp_path, hidden)}
 
     assert given == {"torch", "grader/worker"}
+    assert {path.name for path in hidden} == {"suites", "tritonlab", "cs149_course"}
 
 
 # ---------------------------------------------------------------------------------------------

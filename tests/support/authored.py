@@ -46,13 +46,12 @@ class Made:
 
 def empty_course(root: Path) -> Path:
     """Four tracks without a module."""
-    for folder, number, title, core, electives in toy.TRACKS:
+    for folder, number, title in toy.TRACKS:
         path = root / "tracks" / folder
         path.mkdir(parents=True)
         (path / "track.toml").write_text(
             f'number = {number}\ntitle = "{title}"\nblurb = "About {title}."\n'
-            f'starter = "{STARTERS[f"track{number}"]}"\ncore_modules = {core}\n'
-            f'electives = {electives}\n')
+            f'starter = "{STARTERS[f"track{number}"]}"\n')
     (root / "course.toml").write_text('id = "own"\n')
     return root
 

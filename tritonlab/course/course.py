@@ -151,8 +151,6 @@ class Track:
     title: str
     blurb: str
     starter: str
-    core_modules: int  # of the finished track
-    electives: int
     modules: tuple[Module, ...] = ()
 
     @property

@@ -168,12 +168,12 @@ def build(course: Course, reading: JournalReading) -> Certificate:
         by_module.setdefault(record.module, []).append(record)
     entries = {m.id: _entry(m, by_module.get(m.id, ()), reading) for m in course.modules}
 
-    def count(modules: Iterable[Module], core: bool, total: int) -> Total:
+    def count(modules: Iterable[Module], core: bool) -> Total:
         counted = [entries[m.id] for m in modules if m.core is core]
-        return Total(sum(entry.done for entry in counted), total,
+        return Total(sum(entry.done for entry in counted), len(counted),
                      sum(entry.state is ModuleState.OUTDATED for entry in counted))
 
-    tracks = {track.id: count(track.modules, True, track.core_modules) for track in course.tracks}
+    tracks = {track.id: count(track.modules, True) for track in course.tracks}
     names = [record["name"] for record in reading.records if record.event == "named"]
     return Certificate(
         name=(names[-1] or None) if names else None,
@@ -181,8 +181,7 @@ def build(course: Course, reading: JournalReading) -> Certificate:
         records=len(reading.records), head=reading.last, heads=reading.heads,
         problems=reading.problems, tracks=tracks,
         titles={track.id: track.title for track in course.tracks},
-        core=count(course.modules, True, sum(t.core_modules for t in course.tracks)),
-        electives=count(course.modules, False, sum(t.electives for t in course.tracks)),
+        core=count(course.modules, True), electives=count(course.modules, False),
         entries=tuple(entries.values()), course=course.id)
 
 

@@ -126,8 +126,8 @@ def show(screen: Screen, certificate: Certificate, page: Path | None) -> None:
     name = f"Name: {certificate.name or 'none given (`--name` sets one)'}"
     if page:
         screen.line(f"The page is {shown(page.absolute())}; print it from a browser, on one sheet.")
-        screen.line(f"Core modules: {certificate.core}. Electives: {certificate.electives}. "
-                    f"{name}.")
+        electives = f"Electives: {certificate.electives}. " if certificate.electives.total else ""
+        screen.line(f"Core modules: {certificate.core}. {electives}{name}.")
         return
     screen.pair((("Certificate", "strong"),), (certificate.updated or "no record yet", "dim"))
     screen.line(name)

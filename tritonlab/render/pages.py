@@ -129,6 +129,7 @@ def certificate(certificate: Certificate, file: str) -> str:
     data = certificate.to_dict()
     return _templates().get_template("certificate.html").render(
         certificate=certificate, words=certificate_text, data=data,
+        electives=progress.of_electives(certificate.electives),
         fingerprint=certificate_reader.fingerprint(data),
         marker=Markup(certificate_reader.MARKER), command=f"tritonlab verify {shlex.quote(file)}")
 

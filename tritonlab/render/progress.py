@@ -10,7 +10,13 @@ from grader.text import sentence
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import shown
 from tritonlab.progress.caches import StoredBenchmark
-from tritonlab.progress.certificate import FAST, Certificate, CertificateEntry, ModuleState
+from tritonlab.progress.certificate import (
+    FAST,
+    Certificate,
+    CertificateEntry,
+    ModuleState,
+    Total,
+)
 from tritonlab.progress.merge import Merge
 from tritonlab.progress.progress_report import ModuleProgress, Overview, RecordedGrade
 from tritonlab.render import quantities as q
@@ -102,14 +108,16 @@ def levels(certificate: Certificate) -> str:
 
 def show_totals(screen: Screen, certificate: Certificate, after: str = "", *,
                 tracks: bool = True) -> None:
-    """Prints how many modules are passed, of each track and of all."""
+    """Prints how many modules are passed, of each track and of all; nothing of no module."""
     for track, total in certificate.tracks.items() if tracks else ():
-        screen.pair((f"Track {track.removeprefix('track')}  {certificate.titles[track]}",),
-                    f"{total}{after}")
+        if total.total:
+            screen.pair((f"Track {track.removeprefix('track')}  {certificate.titles[track]}",),
+                        f"{total}{after}")
     screen.pair((("Core modules", "strong"),),
                 (f"{certificate.core}{after}", "" if after else "strong"))
-    screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
-                f"{certificate.electives}{after}")
+    if certificate.electives.total:
+        screen.pair((("Electives", "strong"), ("  apart, never needed", "dim")),
+                    f"{certificate.electives}{after}")
 
 
 def list_to_dict(course: Course, certificate: Certificate) -> dict[str, Any]:
@@ -205,12 +213,17 @@ def report_summary(overview: Overview) -> str:
     """Totals, evidence and the planned time left, in sentences."""
     core, electives = overview.certificate.core, overview.certificate.electives
     return q.listed(
-        f"{core.passed} of {core.total} core modules and {electives.passed} of "
-        f"{electives.total} electives are passed.",
+        f"{core.passed} of {core.total} core modules"
+        f"{of_electives(electives)} are passed.",
         levels(overview.certificate),
         f"{q.plural(len(overview.attempts), 'grade')} in all.",
         overview.minutes_left and "Planned time of the core modules that are ready and not passed: "
                                   f"{hours(overview.minutes_left)}.", by=" ")
+
+
+def of_electives(total: Total) -> str:
+    """The end of a sentence about core modules; empty if there are no electives."""
+    return f" and {total.passed} of {total.total} electives" if total.total else ""
 
 
 def checks(entry: CertificateEntry) -> str:

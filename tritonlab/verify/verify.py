@@ -286,8 +286,8 @@ def _wrong(course: Course, claims: Claims) -> Iterator[str]:
     """Yields the faults of the certificate as a whole."""
     for name in claims.miscounted:
         yield f"Its total for {name} is not what its modules add up to."
-    real = {track.id: track.core_modules for track in course.tracks}
-    real |= {"core": sum(real.values()), "electives": sum(t.electives for t in course.tracks)}
+    real = {track.id: sum(m.core for m in track.modules) for track in course.tracks}
+    real |= {"core": sum(real.values()), "electives": sum(not m.core for m in course.modules)}
     for name, count in claims.counts.items():
         if claims.tritonlab == __version__ and name in real and count.total != real[name]:
             yield f"It counts {count.total} modules for {name}; there are {real[name]}."

@@ -24,10 +24,10 @@ todos = [2]
 patch = [{ find = "# right", replace = "# wrong" }]
 """
 TRACKS = (
-    ("missing-elements", 1, "Missing Elements", 5, 1),
-    ("optimization", 2, "Optimization", 5, 4),
-    ("debugging", 3, "Debugging", 4, 1),
-    ("mastery", 4, "Mastery", 5, 1),
+    ("missing-elements", 1, "Missing Elements"),
+    ("optimization", 2, "Optimization"),
+    ("debugging", 3, "Debugging"),
+    ("mastery", 4, "Mastery"),
 )
 EXERCISE = "from __future__ import annotations\n\n...  # TODO 1: what is left?\n"
 SOLUTION = "from __future__ import annotations\n# right\n"
@@ -37,12 +37,12 @@ def write_course(root: Path) -> Path:
     """Two modules of track 1: ``01-copy``, and ``03-softmax`` which builds on it."""
     root.mkdir(parents=True, exist_ok=True)
     (root / "course.toml").write_text('id = "toy"\n')
-    for folder, number, title, core, electives in TRACKS:
+    for folder, number, title in TRACKS:
         path = root / "tracks" / folder
         path.mkdir(parents=True)
         (path / "track.toml").write_text(
             f'number = {number}\ntitle = "{title}"\nblurb = "About {title}."\n'
-            f'starter = "blanks"\ncore_modules = {core}\nelectives = {electives}\n')
+            'starter = "blanks"\n')
     write_module(root, "missing-elements", "01-copy", "Copying")
     write_module(root, "missing-elements", "03-softmax", "Stable softmax", ["track1/copy"])
     return root
