@@ -1,0 +1,135 @@
+"""An export of an assignment's points: its files, and the event that keeps what was given."""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tritonlab.classroom.book import Book
+from tritonlab.classroom.export import canvas, moodle, written
+from tritonlab.classroom.export.comment import comment
+from tritonlab.classroom.export.csv_table import MOST_BYTES
+from tritonlab.classroom.export.student_points import (
+    Exported,
+    StudentPoints,
+    changed,
+    points_of_all,
+    problems_of,
+)
+from tritonlab.classroom.roster import Roster
+from tritonlab.classroom.settings import ClassAssignment, ClassSettings
+from tritonlab.classroom.store import Store
+from tritonlab.errors import TritonlabError, not_saved, reason_of, shown
+from tritonlab.progress import safe_files
+
+FILLED = ("canvas", "moodle")  # targets whose own file is filled in
+ENDINGS = {"canvas": ".csv", "moodle": ".csv", "csv": ".csv", "jsonl": ".jsonl"}
+TARGETS = tuple(ENDINGS)
+_Writer = Callable[[list[StudentPoints], ClassAssignment], bytes]
+_WRITERS: dict[str, _Writer] = {"csv": written.to_csv, "jsonl": written.to_jsonl}
+
+
+def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
+         assignment: ClassAssignment, to: str, *, source: Path | None = None, column: str = "",
+         only_changed: bool = False, now: datetime | None = None) -> Exported:
+    """Returns the files of an export, of points as of ``now``; writes nothing.
+
+    Args:
+        to: one of ``TARGETS``.
+        source: the file that Canvas or Moodle exported.
+        column: of Canvas's file; by default the one with the name of the assignment.
+        only_changed: only students whose points differ from those of the last export to ``to``.
+
+    Raises:
+        TritonlabError: the target is unknown, or the file is missing or not one of the target's.
+    """
+    if to not in TARGETS:
+        raise TritonlabError(f"'{to}' is not a target.", f"Name one of {', '.join(TARGETS)}.")
+    everyone = points_of_all(book, roster, assignment, now or datetime.now(UTC))
+    before = book.exported.get((assignment.name, to), {})
+    selected = changed(everyone, before) if only_changed else everyone
+    if to in FILLED:
+        result = _filled(roster, store, everyone, assignment, to, source, column,
+                         {one.student.id for one in selected})
+    else:
+        if source is not None or column:
+            raise TritonlabError(f"An export to {to} fills in no file.",
+                                 "Leave out --fill and --column.")
+        result = Exported({"": _WRITERS[to](selected, assignment)},
+                          {one.student.id: one.points for one in selected if one.settled})
+    result.problems[:0] = problems_of(everyone, roster)
+    return result
+
+
+def _filled(roster: Roster, store: Store, everyone: list[StudentPoints],
+            assignment: ClassAssignment, to: str, source: Path | None, column: str,
+            selected: set[str]) -> Exported:
+    if source is None:
+        raise TritonlabError(f"An export to {to} fills in the file that {to.title()} exported.",
+                             "Name it: --fill FILE.")
+    content, name = _read(source), shown(source)
+    if to == "canvas":
+        return canvas.fill(content, name, everyone, roster, assignment, changed=selected,
+                           column=column)
+    if column:
+        raise TritonlabError("Moodle's worksheet has one column of grades.", "Leave out --column.")
+    return moodle.fill(content, name, everyone, roster, assignment, changed=selected,
+                       comment_on=lambda one: comment(one, assignment.reveal, store.result))
+
+
+def default_place(root: Path, assignment: ClassAssignment, to: str) -> Path:
+    """Returns where an export is written unless another place is named."""
+    return root / "exports" / f"{assignment.name}-{to}{ENDINGS[to]}"
+
+
+def save(store: Store, book: Book, assignment: ClassAssignment, to: str, result: Exported,
+         place: Path) -> list[Path]:
+    """Writes the files of an export, then logs the points in them.
+
+    The event has the points of all students as they were last exported to this target.
+
+    Args:
+        place: the file to write, or the folder where there may be several.
+
+    Returns:
+        The files.
+
+    Raises:
+        NotSaved: a file or the event cannot be written.
+    """
+    paths = [place / name if name else place for name in result.files]
+    for path, content in zip(paths, result.files.values(), strict=True):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with safe_files.opened(path.parent.resolve()) as folder:
+                safe_files.replace(folder, path.name, content, 0o644)
+        except OSError as error:
+            raise not_saved("The export", error, path) from error
+    before = book.exported.get((assignment.name, to), {})
+    store.append({"event": "exported", "assignment": assignment.name, "to": to,
+                  "scores": {**before, **result.scores}})
+    return paths
+
+
+def file_name(student: str) -> str:
+    """Returns a file name for a student; different ids have different names."""
+    plain = re.sub(r"[^A-Za-z0-9_@+.-]|^[.-]", "_", student)[:60]
+    if plain == student:
+        return plain
+    return f"{plain}-{hashlib.sha256(student.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)
+                  ) as file:
+            content = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise TritonlabError(f"{shown(path)} cannot be read: {reason_of(error)}.",
+                             "Name the file that was exported: --fill FILE.") from error
+    if len(content) > MOST_BYTES:
+        raise TritonlabError(f"{shown(path)} has more than {MOST_BYTES:,} bytes.",
+                             "Name the file that was exported: --fill FILE.")
+    return content
