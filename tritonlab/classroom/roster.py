@@ -21,6 +21,7 @@ MOST_BYTES = 16_000_000  # of a roster; 600 students have about 60,000
 COLUMNS = ("student", "name", "email", "sis_id", "login", "section", "github", "group")
 _NEAREST = 3
 _CLOSE = 0.6  # of difflib's ratio
+_COMPARED = 40  # texts
 # Columns of our own file, and of those that Canvas, Gradescope, Moodle, GitHub Classroom and
 # Classroom 50 export. Letters and digits only, in lower case.
 _HEADERS = {
@@ -188,7 +189,9 @@ class Roster:
 
     def _nearest(self, text: str) -> tuple[str, ...]:
         wanted = " ".join(_words(text))
-        keys = difflib.get_close_matches(wanted, self._resembling, n=2 * _NEAREST, cutoff=_CLOSE)
+        shared = Counter(key for pair in _pairs(wanted) for key in self._by_pair.get(pair, ()))
+        keys = difflib.get_close_matches(
+            wanted, [key for key, _ in shared.most_common(_COMPARED)], 2 * _NEAREST, _CLOSE)
         close = dict.fromkeys(str(one) for key in keys for one in self._resembling[key])
         return tuple(close)[:_NEAREST]
 
@@ -227,6 +230,15 @@ class Roster:
                               student.email.partition("@")[0], student.github)]
         return _index([*texts, *((key, student) for key, students in self._joined.items()
                                  for student in students)])
+
+    @cached_property
+    def _by_pair(self) -> dict[str, list[str]]:
+        """Which texts have a pair of letters: difflib compares those with most in common."""
+        index = defaultdict(list)
+        for key in self._resembling:
+            for pair in _pairs(key):
+                index[pair].append(key)
+        return index
 
 
 def rows_of(text: str, name: str) -> tuple[list[tuple[int, list[str]]], list[str]]:
@@ -380,6 +392,10 @@ def _index(pairs: Iterable[tuple[K, Student]]) -> dict[K, list[Student]]:
 
 def _ambiguous(students: Sequence[Student]) -> Match:
     return Match(how="ambiguous", nearest=tuple(map(str, students)))
+
+
+def _pairs(text: str) -> set[str]:
+    return {text[at:at + 2] for at in range(len(text) - 1)}
 
 
 def _key(text: str) -> str:
