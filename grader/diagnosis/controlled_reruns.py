@@ -37,20 +37,24 @@ def undefined_or_ordered(session: Session, recording: Recording, inputs: Sequenc
     if first.determined:
         return []
     other = first.other or session.replay(recording, inputs, order="reverse", poison=1).results
-    if _one_that_changed(first.results, other) is None:
+    ordered = _one_that_changed(first.results, other)
+    if ordered is None:
         return []
+    several = len(first.results) > 1
     garbage = session.replay(recording, inputs, poison=1).results
     number = _one_that_changed(first.results, garbage)
     if number is None:
         if right is not None and (right(other) or _near(first.results, other)):
             return []
-        return [Finding("M09", fault("other order"))]
+        index = _first_change(first.results[ordered], other[ordered])
+        return [Finding("M09", fault("other order", index=index).with_figures(
+            number=ordered if several else None))]
     one, another = first.results[number], garbage[number]
-    changed = _changed(one, another)
-    index = tuple(map(int, changed.nonzero()[0]))
+    changed, index = _changed(one, another), _first_change(one, another)
     finding = Finding("M06", fault(
         "masked elements", count=int(changed.sum()), total=changed.numel(), index=index,
-        value=one[index].item(), other=another[index].item()))
+        value=one[index].item(), other=another[index].item()).with_figures(
+            number=number if several else None))
     region = place(changed)
     return [finding.within("differing", region=region) if region else finding]
 
@@ -105,6 +109,11 @@ def _one_that_changed(first: Sequence[torch.Tensor],
     """The number of the first result that differs between two runs."""
     return next((number for number, (one, another) in enumerate(zip(first, other, strict=True))
                  if bool(_changed(one, another).any())), None)
+
+
+def _first_change(one: torch.Tensor, another: torch.Tensor) -> tuple[int, ...]:
+    """The index of the first element that differs."""
+    return tuple(map(int, _changed(one, another).nonzero()[0]))
 
 
 def _changed(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

@@ -825,10 +825,10 @@ _FAULTS: dict[str, _Form] = {
     "strides": lambda strides, rank:
         "The values are right for a contiguous input and wrong for the same values with strides "
         f"{strides}.",
-    "masked elements": lambda count, total, index, value, other:
-        f"The result depends on the undefined values of masked-off elements: {count} of {total} "
-        f"elements differ between two runs; the first is {list(index)}, with {value:.6g} and "
-        f"{other:.6g}.",
+    "masked elements": lambda count, total, index, value, other, number=None:
+        f"{'The result' if number is None else f'Result {number + 1}'} depends on the undefined "
+        f"values of masked-off elements: {count} of {total} elements differ between two runs; the "
+        f"first is {list(index)}, with {value:.6g} and {other:.6g}.",
     "unwritten on GPU": "Two runs on the GPU gave different results: they depend on uninitialized "
                         "memory.",
     "order on GPU": "Two runs on the GPU gave different results: they depend on the order in which "

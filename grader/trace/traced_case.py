@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from grader.diagnosis.case_details import Notes
-from grader.finding import MemoryAccess, Unstored, WrongValues
+from grader.finding import Fault, MemoryAccess, Unstored, WrongValues
 from grader.judge import single_case
 from grader.judge.context import Context
 from grader.judge.grade import grade
@@ -226,9 +226,9 @@ def _mark(finding: Finding, traced: Trace, results: Sequence[int]) -> Mark:
             place = {"program": data.program, "tensor": tensor, "offset": data.index,
                      "other": data.other if data.kind in ("two programs", "race", "unordered",
                                                           "overwritten") else None}
-        case WrongValues() | Unstored():
-            number = data.number or 0
-            at = data.index if isinstance(data, WrongValues) else data.first
+        case WrongValues() | Unstored() | Fault(kind="masked elements" | "other order"):
+            number = data.value("number") or 0
+            at = data.first if isinstance(data, Unstored) else data.value("index")
             tensor = results[number] if number < len(results) else None
             place = {"tensor": tensor, "index": tuple(at),
                      "program": None if tensor is None else traced.writer(tensor, at)}

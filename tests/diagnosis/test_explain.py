@@ -432,6 +432,18 @@ def test_garbage_is_found_where_another_order_may_round_otherwise():
     assert [finding.code for finding in found] == ["M06"]
 
 
+def test_one_of_several_results_that_changes_is_named():
+    first, again = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 3.0]])
+    both = (torch.zeros(1), again)
+    session = SimpleNamespace(replay=lambda *_, **__: Run((), both))
+
+    (found,) = undefined_or_ordered(session, Recording((), (), ()), [],
+                                    Run((), (torch.zeros(1), first)))
+
+    assert (found.data.value("number"), found.data.value("index")) == (1, (0, 1))
+    assert found.seen.startswith("Result 2 depends on the undefined values")
+
+
 def test_a_result_of_the_wrong_form_explains_stores_at_wrong_places():
     shape, strange = Finding("S01", "The result has shape (3,), expected (4,)."), Finding("L05", "")
     past, twice = Finding("M02", "stored past the end"), Finding("M04", "stored twice")

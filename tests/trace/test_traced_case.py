@@ -64,6 +64,33 @@ def test_an_access_outside_names_program_tensor_and_offset(traced) -> None:
     assert (mark.program, mark.tensor, mark.offset) == (3, 0, 4 * 129)
 
 
+def test_undefined_values_name_the_element_that_depends_on_them(traced) -> None:
+    one = traced((", other=-float(\"inf\")", ""))
+
+    (mark,) = one.marks
+    assert (mark.code, mark.program, mark.tensor, mark.index) == ("M06", 0, 1, (0, 0))
+
+
+@pytest.mark.parametrize(("module_id", "mutant_id", "case", "result"), [
+    ("track2/two-phase-reduction", "a", "1000 x 16 floats, 3 groups", "result"),
+    ("track4/training-kernels", "f", "backward: 300 x 40 floats", "dw"),
+])
+def test_another_order_names_the_element_that_it_changes(
+        sandbox, tmp_path: Path, module_id, mutant_id, case, result) -> None:
+    module = course.load().find(module_id)
+    mutant = next(one for one in suite_of(module).mutants if one.id == mutant_id)
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text(mutant.apply(module.solution.read_text()))
+
+    one = grader.trace.trace(kernel, suite_of(module), sandbox=sandbox, case=case)
+
+    (mark,) = one.marks
+    assert mark.code == "M09"
+    assert one.names[mark.tensor] == result
+    assert len(mark.index) == len(one.trace.tensors[mark.tensor].shape)
+    assert mark.program is not None
+
+
 def test_expected_values_stay_in_the_grader(traced) -> None:
     """Only those that a report shows are in the data: the reference's bytes are not."""
     one = traced(("numerator * (1.0 / denominator)", "numerator * (2.0 / denominator)"))
