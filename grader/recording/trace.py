@@ -61,16 +61,18 @@ class TracedAccess(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TracedStep(msgspec.Struct, omit_defaults=True):
-    """One executed line.
+    """One executed statement.
 
-    ``turn``: how often the line ran before in this call of its function. ``values``: the variables
-    that it changed.
+    ``turn``: how often it ran before in this call of its function. ``end``: its last line, where it
+    has several; 0 where it has one. ``values``: the variables that it changed, and at the first
+    statement of a helper its parameters.
     """
 
     line: int
     function: str
     depth: int = 0
     turn: int = 0
+    end: int = 0
     values: dict[str, Value] = {}
     accesses: list[TracedAccess] = []
 

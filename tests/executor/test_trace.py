@@ -147,6 +147,56 @@ def loop_kernel(out_ptr, N: tl.constexpr):
     assert row(trace, trace.tensors[0].after, 0) == [12.0]
 
 
+def test_a_statement_over_several_lines_is_one_step(tmp_path: Path) -> None:
+    source = COPY.replace("tl.load(x_ptr + offs, mask=mask, other=7.0)", """tl.load(
+        x_ptr + tl.where(
+            offs < n, offs, 0),
+        mask=mask, other=7.0)""").replace("    mask = offs < n\n", """    mask = offs < n
+    for _ in range(
+            2):
+        mask = (offs
+                < n)
+""")
+    session, out = copied(tmp_path, source)
+
+    trace, codes = traced(session, out)
+
+    _, ran = steps(trace)
+    assert codes == []
+    assert [(step.line, step.end, step.turn) for step in ran] == [
+        (7, 0, 0), (8, 0, 0), (9, 10, 0), (11, 12, 0), (9, 10, 1), (11, 12, 1), (9, 10, 2),
+        (13, 16, 0), (17, 0, 0)]
+    assert [access.kind for step in ran for access in step.accesses] == ["load", "store"]
+
+
+def test_a_helper_begins_with_its_parameters(tmp_path: Path) -> None:
+    source = HEAD + '''@triton.jit
+def scaled(place, x, FACTOR: tl.constexpr):
+    y = x * FACTOR
+    return y + tl.load(place)
+
+
+@triton.jit
+def scale_kernel(x_ptr, out_ptr):
+    offs = tl.arange(0, 4)
+    x = tl.load(x_ptr + offs)
+    tl.store(out_ptr + offs, scaled(x_ptr + 1, x, 3))
+'''
+    session = Session(tmp_path, source, torch.arange(4.0))
+    out = session.alloc(4)
+    session.launch("scale_kernel", 1, x_ptr=session.inputs[0], out_ptr=out)
+
+    trace, _ = traced(session, out)
+
+    at, ran = steps(trace)
+    first, second = (step for step in ran if step.function == "scaled")
+    assert sorted(first.values) == ["FACTOR", "place", "x", "y"]
+    assert row(trace, first.values["x"].array, at) == [0.0, 1.0, 2.0, 3.0]
+    assert (first.values["place"].tensor, first.values["FACTOR"].text) == (0, "3")
+    assert not second.values
+    assert all("x_ptr" not in step.values for step in ran)
+
+
 def test_a_kernel_that_fails_is_traced_up_to_its_last_line(tmp_path: Path) -> None:
     source = COPY.replace("    tl.store(out_ptr + offs, x, mask=mask)",
                           "    y = x + tl.arange(0, 2)\n    tl.store(out_ptr + offs, y)")

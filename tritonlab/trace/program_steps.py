@@ -34,7 +34,11 @@ def show(screen: Screen, traced: TracedCase, program: int, launch: int) -> None:
         turn = f"  (iteration {step.turn + 1})" if step.turn else ""
         indent = "  " * step.depth
         number = f"{step.line:>{digits}}"
-        screen.row((f"{number}  ", "dim"), indent + lines[step.line - 1].strip(), (turn, "dim"))
+        first, *further = lines[step.line - 1:max(step.line, step.end)]
+        screen.row((f"{number}  ", "dim"), indent + first.strip(), (turn, "dim"))
+        for line in further:
+            screen.row(" " * (digits + 2) + indent
+                       + line.removeprefix(first[:len(first) - len(first.lstrip())]))
         for words in _details(traced, step, row):
             screen.line(words, lead=(" " * (digits + 4) + indent,))
     if len(group.steps) > MAX_STEPS:

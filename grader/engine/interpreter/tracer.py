@@ -4,6 +4,8 @@ Lines come from ``sys.settrace``, accesses from ``TracingMemory``. A run that is
 neither, so it costs nothing there.
 """
 
+import ast
+import linecache
 import math
 import sys
 import threading
@@ -25,6 +27,7 @@ from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.shadow_memory import NOBODY
 from grader.engine.interpreter.transaction import Attempt
 from grader.recording.trace import Group, TracedAccess, TracedArray, TracedStep, Value
+from grader.submission import syntax
 
 # Of all arrays of one trace, by what they take when they are deflated: floats hardly shrink, masks
 # and offsets to a tenth. A page of them has at most 2 MB.
@@ -90,6 +93,7 @@ class Tracer:
         self._attempts: dict[int, tuple[Attempt, _Attempt]] = {}
         self._memory: TracingMemory | None = None
         self._tensors: Mapping[str, int] = {}
+        self._spans: dict[str, dict[int, tuple[int, int]]] = {}  # by file
 
     # -- launches ------------------------------------------------------------------------------
 
@@ -179,17 +183,28 @@ class Tracer:
         if event == "return":
             del traced.frames[frame]
             return None
-        line = frame.f_lineno
-        if state.step is not None and state.step.line == line and not state.step.values \
-                and not state.step.accesses:
-            return self._line  # one statement over several lines goes back to its first
-        state.step = TracedStep(line, frame.f_code.co_name, state.depth, state.turns[line])
+        line, end = self._statements().get(frame.f_lineno, (frame.f_lineno, 0))
+        if state.step is not None and state.step.line == line and (
+                end or not state.step.values and not state.step.accesses):
+            return self._line  # another line of the same statement
+        passed = now if state.step is None and state.depth else {}
+        state.step = TracedStep(line, frame.f_code.co_name, state.depth, state.turns[line], end)
         state.turns[line] += 1
         traced.steps.append(state.step)
+        for name, value in passed.items():
+            with suppress(_LeftOut):
+                self._add(state.step.values, name, value, traced.rows)
         self._steps += 1
         if self._steps > MAX_STEPS:
             self._full()
         return self._line
+
+    def _statements(self) -> dict[int, tuple[int, int]]:
+        assert self._memory is not None
+        file = self._memory.running.file
+        if file not in self._spans:
+            self._spans[file] = _spans("".join(linecache.getlines(file)))
+        return self._spans[file]
 
     @staticmethod
     def _own(frame: FrameType) -> dict[str, Any]:
@@ -283,6 +298,19 @@ class Tracer:
         self.data += numbers.tobytes()
         self._known[key] = number, owner
         return number
+
+
+def _spans(text: str) -> dict[int, tuple[int, int]]:
+    """The first and last line of the statement that a line belongs to, where it has several."""
+    lines: dict[int, tuple[int, int]] = {}
+    for node in ast.walk(syntax.tree_of(text)):
+        if not isinstance(node, ast.stmt):
+            continue
+        body = getattr(node, "body", None)  # of a compound statement, only the head is one step
+        end = body[0].lineno - 1 if body else syntax.last_line(node)
+        if end > node.lineno:
+            lines |= dict.fromkeys(range(node.lineno, end + 1), (node.lineno, end))
+    return lines
 
 
 def _shown(data: Array) -> Array:
