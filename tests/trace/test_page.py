@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
@@ -40,6 +41,14 @@ PAGES = {
     "padded store": (
         "track2/tiling", ("tl.store(out_ptrs, tile", "tl.store(out_ptrs, "
                           "tl.reshape(tl.trans(tile), (BLOCK_M, BLOCK_N))"), None),
+    "race": ("track3/memory-debugging", (
+        "    tl.atomic_add(counts_ptr + value, 1, mask=mask, sem=\"relaxed\")",
+        "    seen = tl.load(counts_ptr + value, mask=mask)\n"
+        "    tl.store(counts_ptr + value, seen + 1, mask=mask)"), "bincount: 5 000 values, 10 bins"),
+    "wrong bound": ("track1/one-step-matmul", ("offs_k[None, :] < K", "offs_k[None, :] >= 0"),
+                    "100 x 50 times 50 x 150"),
+    "helper": ("track2/two-phase-reduction", NONE, "sum_two_phase: 1023 floats"),
+    "several lines": ("track4/torch-compile", NONE, "rmsnorm_gelu_linear: 64 x 32 into 48"),
     "shared stores": ("track1/tile-copy", ("pid_n = tl.program_id(axis=1)",
                                            "pid_n = tl.program_id(axis=0)"), None),
 }
@@ -75,7 +84,8 @@ def file_of(sandbox, tmp_path_factory) -> Callable[..., Path]:
             text, kernel = module.solution.read_text(), module.solution
             if old:
                 assert old in text
-                kernel = path.with_suffix(".py")
+                shutil.copytree(module.solution.parent, path.with_suffix(""))
+                kernel = path.with_suffix("") / module.solution.name
                 kernel.write_text(text.replace(old, new))
             traced = trace(kernel, suite_of(module), sandbox=sandbox, case=case)
             path.write_text(page(traced.to_dict(), module.title), encoding="utf-8")
@@ -194,7 +204,9 @@ def test_without_findings_it_opens_at_the_first_load(shown):
 def test_padding_is_shown_as_padding(shown):
     with shown("padding") as seen:
         text, variables = here(seen.page), seen.page.inner_text(".variables")
+        why = seen.page.inner_text("#why")
 
+    assert why.startswith("result[")
     assert "1 element masked off; without `other` their values are undefined." in text
     assert "1 of 128 are padding, undefined without `other`." in variables
     assert "127 of 128 are True." in variables
@@ -205,6 +217,14 @@ def test_lines_have_counts(shown):
         row = seen.page.inner_text(".lines tr.current")
 
     assert row.split("\t")[1:3] == ["10×", "↓ 40.0 KB"]
+
+
+def test_the_line_of_a_finding_is_flagged_once(shown):
+    with shown("race") as seen:
+        flags = seen.page.evaluate("""[...document.querySelectorAll('.lines tr.flagged *')]
+            .filter(one => getComputedStyle(one, '::before').content === '"!"').length""")
+
+    assert flags == 1
 
 
 def test_pointers_are_shown_as_the_elements_that_they_point_to(shown):
@@ -263,6 +283,60 @@ def test_a_stored_padding_is_not_traced_to_a_loaded_element(shown):
     assert padding
     assert not [why for why in padding if "Loaded before" in why]
     assert [why for why in whys if "Loaded before by program" in why]
+
+
+def test_a_finding_about_undefined_values_opens_the_element(shown):
+    with shown("padded store") as seen:
+        finding = seen.page.inner_text(".findings li")
+        why, legend = seen.page.inner_text("#why"), seen.page.inner_text(".tensor.used .legend")
+
+    index = re.search(r"the first is (\[[\d, ]+\])", finding)[1]
+    assert f"result{index}" in why
+    assert "The stored value is undefined padding of tile" in why
+    assert "of a finding: 1" in legend
+
+
+def test_a_race_opens_the_element_and_what_each_program_loaded(shown):
+    with shown("race") as seen:
+        why, text = seen.page.inner_text("#why"), here(seen.page)
+
+    assert "5 programs store it." in why
+    assert len(re.findall(r"program \d, line \d+ loaded 0", why)) == 5
+    assert "Stores 1,024 elements of result[0:10], 10 of them distinct." in text
+
+
+def test_elements_that_a_load_repeats_are_counted(shown):
+    with shown("wrong bound") as seen:
+        text = here(seen.page)
+
+    assert "Loads 2,290 elements of a[64:100, 0:50], 1,800 of them distinct." in text
+
+
+def test_a_helper_shows_its_parameters(shown):
+    with shown("helper") as seen:
+        seen.page.fill("#line", str(_line_of(seen.page, "pid = tl.program_id(axis=0)")))
+        seen.page.press("#line", "Enter")
+        text = here(seen.page)
+        names = seen.page.eval_on_selector_all(
+            ".variable h3 code", "all => all.map(one => one.innerText)")
+
+    assert "in own_sum" in text
+    assert {"x_ptr", "n", "BLOCK_SIZE"} <= set(names)
+
+
+def test_a_statement_over_several_lines_is_one_step(shown):
+    with shown("several lines") as seen:
+        first = _line_of(seen.page, "tl.store(out_ptr")
+        seen.page.keyboard.press("/")
+        seen.page.keyboard.type(f"{first + 1}")
+        seen.page.keyboard.press("Enter")
+        text = here(seen.page)
+        rows = seen.page.eval_on_selector_all(
+            ".lines tr.current", "rows => rows.map(row => row.innerText.split('\\t').slice(0, 2))")
+
+    assert f"Line {first}, program 0\n" in text
+    assert [[one.strip() for one in row] for row in rows] == [
+        [str(first), "1×"], [str(first + 1), ""]]
 
 
 def test_masked_off_elements_are_counted_once(shown):

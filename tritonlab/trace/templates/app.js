@@ -60,7 +60,8 @@ function App({trace}) {
     toMark(order[(last + 1) % order.length].number);
   };
   const toLine = line => {
-    const places = group.steps.map((one, s) => one.line === line ? s : -1).filter(s => s >= 0);
+    const start = trace.startOf(line);
+    const places = group.steps.map((one, s) => one.line === start ? s : -1).filter(s => s >= 0);
     if (!places.length) return setNotice(`Line ${line} does not run in ${programText(launch, at.p)}.`);
     toStep(places.find(s => s > at.s) ?? places[0]);
   };
@@ -125,9 +126,8 @@ function start(trace, launches) {
 }
 
 function picked(trace, mark) {
-  const tensor = trace.tensors[mark.tensor];
-  if (!tensor || !mark.index || mark.index.length !== tensor.shape.length) return null;
-  return {tensor: mark.tensor, offset: trace.offset(tensor, mark.index)};
+  const offset = trace.markedOffset(mark);
+  return offset === null ? null : {tensor: mark.tensor, offset};
 }
 
 /* The same line of another program, in the same turn of its loop. */
@@ -300,7 +300,7 @@ function Source({trace, launch, step, toLine}) {
   const flagged = new Set(trace.marks.map(mark => mark.at ? mark.at.line : mark.line));
   const row = (line, current) => {
     const count = counts.get(line);
-    const kinds = [count && "ran", current && "current", flagged.has(line) && "flagged"];
+    const kinds = [counts.has(trace.startOf(line)) && "ran", current && "current", flagged.has(line) && "flagged"];
     return html`<tr key=${line} class=${kinds.filter(Boolean).join(" ")}
       aria-current=${current ? "step" : null}>
       <td class="number">${count ? html`<button data-line=${line} tabindex="-1"
@@ -319,7 +319,8 @@ function Source({trace, launch, step, toLine}) {
     <tbody onClick=${event => {
       const {line} = event.target.dataset;
       if (line) toLine(Number(line));
-    }}>${rows.map((one, i) => i + 1 === step.line ? row(i + 1, true) : one)}</tbody>
+    }}>${rows.map((one, i) => i + 1 >= step.line && i + 1 <= (step.end || step.line)
+      ? row(i + 1, true) : one)}</tbody>
     </table></div></section>`;
 }
 
@@ -336,10 +337,12 @@ function sentences(trace, one) {
   if (!one.count) return [`${WORDS[one.kind]} elements of ${name}, which this trace left out.`];
   const box = trace.accessBox(one);
   const whole = box ? ` of ${trace.boxText(one.tensor, box)}` : ` of ${name}`;
+  const inside = one.active - one.outside, places = distinct(one);
   const first = one.active === 0
     ? `${WORDS[one.kind]} nothing of ${name}: ${one.count === 1 ? "the mask is off"
         : `all ${grouped(one.count)} elements are masked off`}.`
-    : `${WORDS[one.kind]} ${plural(one.active - one.outside, "element")}${whole}.`;
+    : `${WORDS[one.kind]} ${plural(inside, "element")}${whole}${
+        places < inside ? `, ${grouped(places)} of them distinct` : ""}.`;
   parts.push(first[0].toUpperCase() + first.slice(1));
   if (one.active && one.masked) parts.push(`${plural(one.masked, "element")} masked off${
     one.kind !== "load" ? "." : one.filled ? `, filled with ${otherText(one)}.`
@@ -356,6 +359,15 @@ function sentences(trace, one) {
   if (one.undefineds) parts.push({bad: `${plural(one.undefineds,
     "element")} undefined: nothing was stored there before.`});
   return parts;
+}
+
+/* How many elements of its tensor an access touches; some of them it may touch several times. */
+function distinct({offset, mask, tensor, count}) {
+  const places = new Set();
+  for (let i = 0; i < count; i++)
+    if ((!mask || mask[i]) && offset[i] >= 0 && offset[i] < (tensor ? tensor.elements : Infinity))
+      places.add(offset[i]);
+  return places.size;
 }
 
 /* `other` with the value that the masked-off elements have. */
@@ -786,7 +798,8 @@ function Why(context) {
     ${last && stores.includes(last) && !padding && html`<h3>Loaded before by ${programText(
         trace.launches[last.l], last.p)}</h3>
       <${Loads} ...${context} store=${last} link=${link} />`}
-    ${loads.length > 0 && html`<h3>Loads of this element</h3>${list(loads, () => "")}`}
+    ${loads.length > 0 && html`<h3>Loads of this element</h3>${list(loads,
+      one => one.value === null ? "" : `loaded ${exactText(one.value, tensor.dtype)}`)}`}
   </section>`;
 }
 

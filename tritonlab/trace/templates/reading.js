@@ -18,6 +18,8 @@ const product = sizes => sizes.reduce((all, size) => all * size, 1);
 const isFloat = dtype => /^(fp|bf|float|bfloat)/.test(dtype);
 const itemsize = dtype => Math.ceil(Number((/\d+/.exec(dtype) || [8])[0]) / 8);
 const GROUPS = new Intl.NumberFormat("en-US");
+const EXACT = new Intl.NumberFormat("en-US", {  // rounds as Python's ``.7g``
+  maximumSignificantDigits: 7, useGrouping: false, roundingMode: "halfEven"});
 const grouped = number => GROUPS.format(number);
 const plural = (count, noun) => `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 
@@ -43,7 +45,7 @@ function numberText(value, dtype = "") {
 /* A number with the digits of a finding. */
 function exactText(value, dtype = "") {
   if (!Number.isFinite(value) || !isFloat(dtype)) return numberText(value, dtype);
-  return String(Number(value.toPrecision(7))).replace("e+", "e");
+  return String(Number(EXACT.format(value))).replace("e+", "e");
 }
 
 class Trace {
@@ -65,6 +67,11 @@ class Trace {
         .filter(axis => tensor.shape[axis] > 1 && tensor.stride[axis] > 0)
         .sort((a, b) => tensor.stride[b] - tensor.stride[a]);
     });
+    this.starts = new Map();  // the first line of a statement by each of its lines
+    for (const launch of this.launches)
+      for (const group of launch.groups)
+        for (const {line, end = 0} of group.steps)
+          for (let at = line; at <= Math.max(line, end); at++) this.starts.set(at, line);
     this.marks.forEach((mark, number) => {
       mark.number = number;
       mark.at = this.locate(mark);
@@ -339,6 +346,10 @@ class Trace {
 
   // -- lines -------------------------------------------------------------------------------
 
+  startOf(line) {
+    return this.starts.get(line) ?? line;
+  }
+
   /* A whole statement: its lines up to the one that closes its brackets. */
   statement(line) {
     let text = "", depth = 0;
@@ -401,6 +412,9 @@ class Trace {
         const load = (step.accesses || []).find(access =>
           access.kind === "load" && access.mask != null && access.value === value.array);
         let padding = load ? {access: load, own: true} : null;
+        if (!load && depth && !step.turn)  // a parameter
+          for (const passed of calls[depth - 1].values.values())
+            if (passed.padding && passed.value.array === value.array) padding = passed.padding;
         if (!load && value.array != null && value.shape)
           for (const word of this.words(step.line)) {
             const used = call.values.get(word);
@@ -432,37 +446,34 @@ class Trace {
 
   /* Where a finding happened: launch, program, step; null where the trace does not hold it. */
   locate(mark) {
-    const tensor = this.tensors[mark.tensor];
-    let place = null;
-    if (tensor && mark.index && mark.index.length === tensor.shape.length)
-      place = this.history(tensor, this.offset(tensor, mark.index)).last;
-    const offset = mark.offset;
-    if (!place && tensor && offset != null) {
-      const touches = (at, one, shift) => {
+    const tensor = this.tensors[mark.tensor], line = this.startOf(mark.line);
+    const byLine = () => {
+      for (const launch of line == null ? [] : this.launches)
+        for (const program of mark.program == null ? launch.programs : [mark.program]) {
+          const steps = launch.where.get(program)?.group.steps || [];
+          const s = steps.findIndex(step => step.line === line);
+          if (s >= 0) return {l: launch.number, p: program, s, line};
+        }
+      return null;
+    };
+    const byElement = () => tensor && mark.index && mark.index.length === tensor.shape.length
+      ? this.history(tensor, this.offset(tensor, mark.index)).last : null;
+    const byOffset = anyLine => {
+      let place = null;
+      if (tensor && mark.offset != null) this.eachAccess(tensor, (at, one, shift) => {
         if (place || mark.program != null && at.p !== mark.program) return;
-        if (mark.line != null && at.line !== mark.line && !touches.anywhere) return;
+        if (!anyLine && line != null && at.line !== line) return;
         for (let i = 0; i < one.count; i++)
-          if (one.offset[i] + shift === offset && (!one.mask || one.mask[i])) {
+          if (one.offset[i] + shift === mark.offset && (!one.mask || one.mask[i])) {
             place = at;
             return;
           }
-      };
-      this.eachAccess(tensor, touches);
-      touches.anywhere = true;
-      this.eachAccess(tensor, touches);
-    }
-    for (const launch of this.launches) {
-      if (place || mark.line == null) break;
-      for (const program of mark.program == null ? launch.programs : [mark.program]) {
-        const found = launch.where.get(program);
-        const s = found ? found.group.steps.findIndex(step => step.line === mark.line) : -1;
-        if (s >= 0) {
-          place = {l: launch.number, p: program, s, line: mark.line};
-          break;
-        }
-      }
-    }
-    return place;
+      });
+      return place;
+    };
+    // The line of undefined values is their load, not the store of the element.
+    return mark.code === "M06" && mark.index && byLine() || byElement() || byOffset(false)
+      || byOffset(true) || byLine();
   }
 
   /* Stores of an element in order, stores that a mask left out, and loads. */
