@@ -42,7 +42,7 @@ class MemoryAccess(FindingData, frozen=True):
     Args:
         action: ``loaded``, ``stored`` or ``changed`` (by an atomic).
         tensor: the kernel's name for it.
-        count: elements that ``program`` accessed so.
+        count: different elements that ``program`` accessed so.
         index: of the first of them, counted from the tensor's first element.
         n_elements: of the tensor.
         program: the first program that did so; ``grid`` gives its place.

@@ -821,7 +821,10 @@ _FAULTS: dict[str, _Form] = {
                        "{count} thread blocks, and CUDA allows at most {most}.",
 
     # runs
-    "other order": "The result changes when the programs of a launch run in the opposite order.",
+    "other order": lambda index, number=None:
+        f"{'The result' if number is None else f'Result {number + 1}'} changes when the programs "
+        "of a launch run in the opposite order"
+        f"{f'; the first element that differs is {list(index)}' * bool(index)}.",
     "strides": lambda strides, rank:
         "The values are right for a contiguous input and wrong for the same values with strides "
         f"{strides}.",

@@ -44,7 +44,8 @@ PAGES = {
     "race": ("track3/memory-debugging", (
         "    tl.atomic_add(counts_ptr + value, 1, mask=mask, sem=\"relaxed\")",
         "    seen = tl.load(counts_ptr + value, mask=mask)\n"
-        "    tl.store(counts_ptr + value, seen + 1, mask=mask)"), "bincount: 5 000 values, 10 bins"),
+        "    tl.store(counts_ptr + value, seen + 1, mask=mask)"),
+        "bincount: 5 000 values, 10 bins"),
     "wrong bound": ("track1/one-step-matmul", ("offs_k[None, :] < K", "offs_k[None, :] >= 0"),
                     "100 x 50 times 50 x 150"),
     "helper": ("track2/two-phase-reduction", NONE, "sum_two_phase: 1023 floats"),
@@ -299,7 +300,9 @@ def test_a_finding_about_undefined_values_opens_the_element(shown):
 def test_a_race_opens_the_element_and_what_each_program_loaded(shown):
     with shown("race") as seen:
         why, text = seen.page.inner_text("#why"), here(seen.page)
+        finding = seen.page.inner_text(".findings li")
 
+    assert "stored 10 elements of `counts_ptr`" in finding
     assert "5 programs store it." in why
     assert len(re.findall(r"program \d, line \d+ loaded 0", why)) == 5
     assert "Stores 1,024 elements of result[0:10], 10 of them distinct." in text

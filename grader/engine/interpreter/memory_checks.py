@@ -270,7 +270,8 @@ class Checks:
             everyone, first = attempt.programs, np.ones(len(index), np.bool_)
         else:
             everyone, first = programs, programs == programs.min()
-        data = MemoryAccess(kind, _ACTIONS[access.kind], int(first.sum()), int(index[first][0]),
+        own = index[first]
+        data = MemoryAccess(kind, _ACTIONS[access.kind], len(np.unique(own)), int(own[0]),
                             int(everyone.min()), running.grid, region.name if region else "",
                             int(region.elements) if region else 0, **extra)
         attempt.notes.append(

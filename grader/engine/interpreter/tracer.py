@@ -185,7 +185,7 @@ class Tracer:
             return None
         line, end = self._statements().get(frame.f_lineno, (frame.f_lineno, 0))
         if state.step is not None and state.step.line == line and (
-                end or not state.step.values and not state.step.accesses):
+                end or (not state.step.values and not state.step.accesses)):
             return self._line  # another line of the same statement
         passed = now if state.step is None and state.depth else {}
         state.step = TracedStep(line, frame.f_code.co_name, state.depth, state.turns[line], end)
