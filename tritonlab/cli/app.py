@@ -7,7 +7,17 @@ from typing import Annotated
 import typer
 
 from tritonlab import errors
-from tritonlab.cli import author, boundary, doctor, explain, grade, kernels, learn, record
+from tritonlab.cli import (
+    author,
+    boundary,
+    classroom,
+    doctor,
+    explain,
+    grade,
+    kernels,
+    learn,
+    record,
+)
 from tritonlab.errors import Interrupted
 from tritonlab.version import __version__
 
@@ -24,6 +34,9 @@ for _verb in (
         record.certificate, record.verify, record.report, doctor.tour, doctor.doctor,
         kernels.bench, grade.watch, author.check, author.new):
     app.command(_verb.__name__.rstrip("_"))(_verb)
+
+
+app.add_typer(classroom.app)
 
 
 def main() -> None:

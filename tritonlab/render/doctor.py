@@ -1,7 +1,10 @@
 """The doctor: checks of this machine, attacks on the grader, and the steps of the tour."""
 
+from collections.abc import Sequence
+
 from tritonlab.course.course import Module
 from tritonlab.doctor.doctor import Diagnosis
+from tritonlab.doctor.environment_checks import Check
 from tritonlab.doctor.tour import TourStep
 from tritonlab.render.report import diagnosis
 from tritonlab.render.screen import Screen
@@ -9,12 +12,7 @@ from tritonlab.render.screen import Screen
 
 def show(screen: Screen, machine: Diagnosis) -> None:
     """Prints checks with remedies, the levels of evidence possible here, and attacks."""
-    for check in machine.checks:
-        label = f"{check.name}: " if screen.plain else f"{check.name:<22} "
-        screen.line(check.seen, lead=(*screen.verdict(str(check.state)), label))
-        if check.remedy:
-            screen.line((check.remedy, "dim"), lead=(" " * 8,))
-    screen.blank()
+    show_checks(screen, machine.checks)
     for level in machine.levels:
         able = not level.hindrance
         heading = "This machine decides" if able else "It cannot decide"
@@ -35,6 +33,16 @@ def show(screen: Screen, machine: Diagnosis) -> None:
         else:
             screen.line((result.how, "dim"),
                         lead=("  ", (f"{text:<9}", style), f" {result.name:<{width}}  "))
+    screen.blank()
+
+
+def show_checks(screen: Screen, checks: Sequence[Check]) -> None:
+    """Prints checks with their remedies."""
+    for check in checks:
+        label = f"{check.name}: " if screen.plain else f"{check.name:<22} "
+        screen.line(check.seen, lead=(*screen.verdict(str(check.state)), label))
+        if check.remedy:
+            screen.line((check.remedy, "dim"), lead=(" " * 8,))
     screen.blank()
 
 

@@ -1,0 +1,155 @@
+"""The verbs of `tritonlab class`, from a roster to decisions of the instructor."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.classroom import support
+from tests.classroom.support import FAILED, PASSED, Obedient
+from tritonlab.classroom import grading
+
+
+@pytest.fixture
+def a_class(run, home, course_root, monkeypatch):
+    """A class in the current folder with two submissions; graders obey."""
+    text = support.CLASS.replace('course = "course"', f'course = "{course_root}"')
+    support.write(home, text)
+    (home / "roster.csv").write_text(
+        "student,name,section\nada,Ada Lovelace,A\nbob,Bob Byte,B\ncyd,Cyd Charisse,B\n")
+    for student, source in (("ada", "a"), ("bob", "b")):
+        (home / "in" / student).mkdir(parents=True)
+        (home / "in" / student / "kernel.py").write_text(source)
+    assert run("class", "import", "hw1", "in", "--at", "2026-10-10").code == 0
+    monkeypatch.setattr(grading, "LocalExecutor",
+                        lambda size, roots: Obedient({"a": PASSED, "b": FAILED}))
+    return home
+
+
+def test_a_new_class_has_settings_and_a_roster(run, home):
+    result = run("class", "init", "cs149")
+
+    assert result.code == 0
+    assert "cd cs149 && tritonlab class doctor" in result.out
+    assert (home / "cs149" / "class.toml").read_text().startswith("schema = 1\n")
+    assert (home / "cs149" / "roster.csv").read_text().startswith("student,name,email")
+
+
+def test_init_leaves_files_alone_that_are_there(run, home):
+    (home / "class.toml").write_text("mine")
+
+    result = run("class", "init")
+
+    assert result.code == 0
+    assert (home / "class.toml").read_text() == "mine"
+
+
+def test_outside_a_class_the_way_to_one_is_named(run, home):
+    result = run("class", "status")
+
+    assert result.code == 2
+    assert "There is no class.toml in this folder or above it. `tritonlab class init DIR`" \
+        in result.err
+
+
+def test_a_student_who_fails_is_no_error(run, a_class):
+    result = run("class", "grade", "--plain")
+
+    assert result.code == 0
+    assert "2 submissions graded" in result.out
+    assert "Next: tritonlab class status" in result.out
+
+
+def test_a_submission_that_cannot_be_graded_is_named_and_gives_one(run, a_class):
+    for blob in a_class.glob(".tritonlab-class/blobs/*/*"):
+        blob.write_bytes(b"damaged")
+
+    result = run("class", "grade", "--plain")
+
+    assert result.code == 1
+    assert "ada, track1/softmax: A stored submission is missing or damaged" in result.out
+
+
+def test_events_of_a_grading_are_json_lines(run, a_class):
+    result = run("class", "grade", "--json")
+
+    kinds = [json.loads(line)["event"] for line in result.out.splitlines()]
+    assert kinds == ["begin", "graded", "graded", "end"]
+
+
+def test_a_dry_run_counts_what_would_be_graded(run, a_class):
+    result = run("class", "grade", "--dry-run", "--json")
+
+    assert json.loads(result.out)["grades"] == 2
+    assert list(a_class.glob(".tritonlab-class/results/*")) == []
+
+
+@pytest.mark.parametrize("shard", ["0/2", "3/2", "x", "1/0"])
+def test_an_impossible_shard_is_refused(run, a_class, shard):
+    result = run("class", "grade", "--shard", shard)
+
+    assert (result.code, "from 1/N to N/N" in result.err) == (2, True)
+
+
+def test_status_shows_everyone_and_sorts(run, a_class):
+    run("class", "grade")
+
+    result = run("class", "status", "hw1", "--sort", "score", "--json")
+
+    scores = json.loads(result.out)["assignments"]["hw1"]
+    assert [(one["student"], one["state"], one["points"]) for one in scores] == [
+        ("ada", "passed", 100), ("bob", "open", 71.43), ("cyd", "not handed in", 0)]
+
+
+def test_missing_lists_who_handed_nothing_in(run, a_class):
+    result = run("class", "status", "--missing", "--plain")
+
+    assert "cyd: not handed in" in result.out
+    assert "ada" not in result.out
+
+
+def test_show_tells_the_first_failure_and_the_source(run, a_class):
+    run("class", "grade")
+
+    result = run("class", "show", "Bob Byte", "--plain")
+
+    assert "wrong-values" in result.out
+    assert "case 1: 2 of 4 are wrong" in result.out
+
+
+def test_show_names_the_nearest_student(run, a_class):
+    result = run("class", "show", "bobby")
+
+    assert result.code == 2
+    assert "No student of roster.csv is called 'bobby'. The nearest: bob" in result.err
+
+
+def test_decisions_change_the_score_and_keep_their_reason(run, a_class):
+    run("class", "override", "bob", "hw1", "--points", "80", "--reason", "oral exam")
+    run("class", "excuse", "cyd", "hw1", "--reason", "ill")
+
+    result = run("class", "extend", "ada", "hw1", "--until", "2026-12-24T12:00", "--reason", "x")
+    scores = json.loads(run("class", "status", "--json").out)["assignments"]["hw1"]
+
+    assert "due 2026-12-24 12:00" in result.out
+    assert [(one["points"], one["state"]) for one in scores] == [
+        (0, "not graded"), (80, "not graded"), (None, "excused")]
+    log = (a_class / ".tritonlab-class" / "events.jsonl").read_text()
+    assert "oral exam" in log
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), [
+    (("extend", "ada", "hw1", "--reason", "x"), "The new due time is missing."),
+    (("extend", "ada", "hw1", "--until", "soon", "--reason", "x"), "'soon' is not a time."),
+    (("override", "ada", "hw1", "--reason", "x"), "The points are missing."),
+    (("excuse", "ada", "hw1"), "The reason is missing; it is kept in the log."),
+    (("excuse", "ada", "hw2", "--reason", "x"), "no assignment 'hw2'. Did you mean hw1?"),
+    (("status", "--sort", "age"), "'age' is not an order."),
+    (("grade", "--section", "C"), "No student of roster.csv is in section 'C'."),
+    (("grade", "--executor", "dask"), "No executor is called 'dask'.")])
+def test_wrong_input_gets_one_sentence(run, a_class, arguments, sentence):
+    result = run("class", *arguments)
+
+    assert result.code == 2
+    assert sentence in result.err

@@ -1,0 +1,94 @@
+"""Grades on the nodes of a Ray cluster: one actor a core, each with a warm sandbox."""
+
+import collections
+import contextlib
+import importlib
+from collections.abc import Iterator
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+from tritonlab.classroom.grade_worker import Job, GradeOutcome, GradeWorker
+from tritonlab.course import course
+from tritonlab.course.course import Roots
+from tritonlab.errors import CannotGrade, TritonlabError
+
+
+class RayExecutor:
+    """Actors of a Ray cluster; one that dies costs the job in progress and is replaced."""
+
+    def __init__(self, ray: Any, roots: Roots, jobs: int | None) -> None:
+        self.size = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self._ray = ray
+        # Each node has its own installation of the shipped course.
+        self._roots = None if roots == course.shipped_roots() else roots
+        self._actor = ray.remote(num_cpus=1, max_restarts=0)(RayWorker)
+        self._idle = collections.deque(self._start() for _ in range(self.size))
+
+    def _start(self) -> Any:
+        return self._actor.remote(self._roots)
+
+    def submit(self, job: Job | None) -> "Future[GradeOutcome]":
+        """Hands a job to an idle actor; the caller has at most ``size`` in progress.
+
+        If its actor dies, or its node, the future raises BrokenProcessPool.
+        """
+        actor = self._idle.popleft()
+        result: Future[GradeOutcome] = Future()
+
+        def finish(reply: "Future[GradeOutcome]") -> None:
+            error = reply.exception()
+            if isinstance(error, self._ray.exceptions.RayActorError):
+                self._idle.append(self._start())
+                result.set_exception(BrokenProcessPool(str(error)))
+                return
+            self._idle.append(actor)
+            if error is None:
+                result.set_result(reply.result())
+            else:
+                result.set_exception(_cause(error))
+
+        actor.grade.remote(job).future().add_done_callback(finish)
+        return result
+
+
+class RayWorker:
+    """An actor with a warm sandbox."""
+
+    def __init__(self, roots: Roots | None) -> None:
+        self._worker = GradeWorker(course.load(roots or course.shipped_roots()))
+
+    def grade(self, job: Job | None) -> GradeOutcome:
+        return self._worker(job)
+
+
+@contextlib.contextmanager
+def start(roots: Roots, jobs: int | None) -> Iterator[RayExecutor]:
+    """Connects to the Ray cluster of this machine, or starts one on its cores.
+
+    Raises:
+        CannotGrade: Ray cannot be started.
+        TritonlabError: Ray is not installed.
+    """
+    try:
+        ray = importlib.import_module("ray")
+    except ImportError as error:
+        raise TritonlabError("Ray is not installed.", "Type `pip install 'tritonlab[ray]'`, or "
+                             "leave --executor ray out.") from error
+    try:
+        try:
+            ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
+        except ConnectionError:
+            ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise CannotGrade(f"Ray does not start: {error}.") from error
+    try:
+        yield RayExecutor(ray, roots, jobs)
+    finally:
+        ray.shutdown()
+
+
+def _cause(error: BaseException) -> BaseException:
+    """Returns what was raised in the actor."""
+    cause = getattr(error, "cause", None)
+    return cause if isinstance(cause, BaseException) else error

@@ -1,0 +1,340 @@
+"""The verbs of `tritonlab class`."""
+
+import re
+import shlex
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from grader.report import EXIT_FAILED
+from tritonlab.classroom import classroom
+from tritonlab.classroom.book import Score, State
+from tritonlab.classroom.classroom import Classroom
+from tritonlab.classroom.settings import SETTINGS
+from tritonlab.cli import boundary
+from tritonlab.cli.boundary import show, verb, warn
+from tritonlab.cli.options import Json, Plain, harmless
+from tritonlab.errors import TritonlabError
+
+app = typer.Typer(name="class", rich_markup_mode=None, no_args_is_help=True,
+                  help="For instructors: grade and understand a whole class.")
+
+
+@harmless
+def _assignments(incomplete: str) -> list[str]:
+    names = classroom.load().settings.assignments
+    return [name for name in names if name.startswith(incomplete)]
+
+
+@harmless
+def _students(incomplete: str) -> list[tuple[str, str]]:
+    return [(one.id, one.name) for one in classroom.load().roster.students
+            if one.id.startswith(incomplete)]
+
+
+AssignmentName = Annotated[str, typer.Argument(
+    metavar="ASSIGNMENT", help="An assignment of class.toml.", autocompletion=_assignments)]
+AssignmentNames = Annotated[list[str] | None, typer.Argument(
+    metavar="[ASSIGNMENT]...", help="Assignments of class.toml. Default: all.",
+    autocompletion=_assignments)]
+StudentId = Annotated[str, typer.Argument(
+    metavar="STUDENT", help="The id, name, login or address of a student.",
+    autocompletion=_students)]
+Reason = Annotated[str, typer.Option(help="The reason, which is kept in the log.")]
+
+
+@app.command()
+@verb
+def init(
+    folder: Annotated[Path, typer.Argument(
+        metavar="[DIR]", help="The folder of the class.")] = Path(),
+    course: Annotated[str, typer.Option(
+        metavar="COURSE", help="The shipped course, or a folder with another.")] = "tritonlab",
+    roster: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="A roster as CSV, of any of the systems that import knows.")] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Create a class: class.toml, roster.csv and the folder of its records."""
+    from tritonlab.render import classroom as view
+
+    written = classroom.create(folder, course, roster)
+    command = "tritonlab class doctor"
+    if folder.resolve() != Path.cwd():
+        command = f"cd {shlex.quote(str(folder))} && {command}"
+    show(as_json, plain, {"schema": 1, "files": [str(path) for path in written]},
+         lambda screen: view.show_created(screen, folder, written), command,
+         f"Edit {SETTINGS} and {classroom.ROSTER}, then type: ")
+    return 0
+
+
+@app.command()
+@verb
+def grade(
+    assignments: AssignmentNames = None,
+    students: Annotated[list[str] | None, typer.Option(
+        "--student", metavar="STUDENT", help="Only this student; may be repeated.",
+        autocompletion=_students)] = None,
+    section: Annotated[str, typer.Option(help="Only this section of the roster.")] = "",
+    jobs: Annotated[int | None, typer.Option(
+        "--jobs", min=1, max=1024, help="Worker processes. Default: one for each core.")] = None,
+    executor: Annotated[str, typer.Option(
+        help="local, or ray: the nodes of a Ray cluster (extra tritonlab[ray]).")] = "local",
+    shard: Annotated[str, typer.Option(
+        metavar="I/N", help="Only part I of N, for Slurm arrays and CI matrices.")] = "",
+    limit_cpu: Annotated[float | None, typer.Option(
+        "--limit-cpu", metavar="S", min=1,
+        help="CPU seconds of one submission, instead of those in class.toml.")] = None,
+    stale: Annotated[bool, typer.Option(
+        "--stale", help="Also grade again what other hidden tests or versions graded.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Grade everything again.")] = False,
+    lower: Annotated[bool, typer.Option(
+        "--lower", help="Let a new grade lower points that were published.")] = False,
+    gpu: Annotated[bool, typer.Option("--gpu", help="Use the GPU of this machine.")] = False,
+    dry_run: Annotated[bool, typer.Option(
+        "--dry-run", help="Only say what would be graded.")] = False,
+    as_json: Annotated[bool, typer.Option(
+        "--json", help="Print one JSON event a line.")] = False,
+    plain: Plain = False,
+) -> int:
+    """Grade all submissions that have no grade yet.
+
+    Exits with 0 when all are graded, whatever their verdicts, and with 1 when some could not be.
+    """
+    import dataclasses
+
+    from tritonlab.classroom import grading
+    from tritonlab.render import classroom as view
+
+    the_class = classroom.load()
+    settings = the_class.settings
+    if limit_cpu:
+        settings = dataclasses.replace(settings, limit_cpu_s=limit_cpu)
+    course, roots = grading.course_of(settings, the_class.root)
+    work = grading.plan(settings, course, the_class.store, the_class.book,
+                        the_class.assignments(assignments or ()),
+                        students=the_class.selected(students or (), section), stale=stale,
+                        again=again, gpu=gpu)
+    if shard:
+        work.tasks = grading.in_shard(work.tasks, *_shard(shard))
+    warn(*the_class.book.problems, *grading.stale_reasons(work))
+    if dry_run:
+        show(as_json, plain, {"schema": 1, "grades": len(work.tasks), "done": work.done,
+                              "stale": work.stale},
+             lambda screen: view.show_plan(screen, work), "tritonlab class grade")
+        return 0
+    workers = _workers(executor, roots, jobs)
+    progress = view.JsonLines() if as_json else \
+        view.GradeProgress(boundary.screen_on(plain), len(work.tasks))
+    with progress:
+        summary = grading.run(settings, the_class.store, the_class.book, roots, work, jobs=jobs,
+                              executor=workers, gpu=gpu, lower=lower, on_event=progress)
+    if as_json:
+        progress("end", view.summary_to_dict(summary))
+    else:
+        screen = boundary.screen_on(plain)
+        view.show_summary(screen, summary, work.done)
+        names = " ".join(assignments or ())
+        screen.next(f"tritonlab class status {names}".rstrip(), "Next: ")
+    return EXIT_FAILED if summary.failed else 0
+
+
+def _shard(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
+    index, count = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= index <= count:
+        raise TritonlabError(f"'{text}' is not a shard.",
+                             "Write the part and their number, from 1/N to N/N, such as 3/20.")
+    return index, count
+
+
+def _workers(name: str, roots: Any, jobs: int | None) -> Any:
+    """Returns the executor of that name; None for the local one."""
+    if name == "local":
+        return None
+    if name != "ray":
+        raise TritonlabError(f"No executor is called '{name}'.", "Name local or ray.")
+    from tritonlab.classroom import ray_executor
+
+    return ray_executor.start(roots, jobs)
+
+
+@app.command()
+@verb
+def status(
+    assignment: AssignmentNames = None,
+    sort: Annotated[str, typer.Option(help="name, score or late.")] = "name",
+    missing: Annotated[bool, typer.Option(
+        "--missing", help="Only students without a submission.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Show the state and points of every student."""
+    from tritonlab.render import classroom as view
+
+    if sort not in view.SORTS:
+        raise TritonlabError(f"'{sort}' is not an order.", f"Name one of {', '.join(view.SORTS)}.")
+    the_class = classroom.load()
+    warn(*the_class.book.problems)
+    tables = {one.name: sorted(the_class.scores(one), key=view.SORTS[sort])
+              for one in the_class.assignments(assignment or ())}
+    if missing:
+        tables = {name: [score for score in scores if score.state is State.MISSING]
+                  for name, scores in tables.items()}
+    show(as_json, plain, {"schema": 1, "assignments": {
+        name: [view.score_to_dict(score) for score in scores] for name, scores in tables.items()}},
+        lambda screen: view.show_status(screen, the_class, tables), _after_status(tables))
+    return 0
+
+
+def _after_status(tables: Mapping[str, list[Score]]) -> str:
+    """Returns the command that comes next in the work on a class."""
+    states = {score.state for scores in tables.values() for score in scores}
+    name = next(iter(tables), "ASSIGNMENT")
+    if states <= {State.MISSING}:
+        return f"tritonlab class import {name} FOLDER"
+    return "tritonlab class grade" if State.WAITING in states else \
+        f"tritonlab class report {name} --html reports"
+
+
+@app.command("show")
+@verb
+def show_(
+    student: StudentId,
+    assignment: AssignmentNames = None,
+    diff: Annotated[bool, typer.Option(
+        "--diff", help="Show what changed from one submission to the next.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Show a student's submissions, verdicts and first failures."""
+    from tritonlab.render import classroom as view
+
+    the_class = classroom.load()
+    one = the_class.student(student)
+    assignments = the_class.assignments(assignment or ())
+    entries = [entry for each in assignments for entry in view.entries(the_class, one.id, each)]
+    show(as_json, plain,
+         {"schema": 1, "student": one.id, "scores": [
+             view.score_to_dict(the_class.book.score(one.id, each)) for each in assignments],
+          "submissions": [entry.to_dict() for entry in entries]},
+         lambda screen: view.show_student(screen, the_class, one, assignments, entries, diff),
+         "tritonlab class status")
+    return 0
+
+
+@app.command()
+@verb
+def extend(
+    student: StudentId, assignment: AssignmentName,
+    until: Annotated[str, typer.Option(metavar="TIME", help="The new due time.")] = "",
+    reason: Reason = "",
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Give one student more time."""
+    the_class = classroom.load()
+    if not until:
+        raise TritonlabError("The new due time is missing.", "Add --until 2026-10-14T23:59.")
+    time_ = classroom.parse_time(until, the_class.settings)
+    return _rule(the_class, "extended", student, assignment, reason, as_json, plain,
+                 until=time_.isoformat())
+
+
+@app.command()
+@verb
+def excuse(
+    student: StudentId, assignment: AssignmentName, reason: Reason = "",
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Excuse one student from an assignment, which then has no points."""
+    return _rule(classroom.load(), "excused", student, assignment, reason, as_json, plain)
+
+
+@app.command()
+@verb
+def override(
+    student: StudentId, assignment: AssignmentName,
+    points: Annotated[float | None, typer.Option(min=0, help="The points that count.")] = None,
+    reason: Reason = "",
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Set the points of one student's assignment by hand."""
+    if points is None:
+        raise TritonlabError("The points are missing.", "Add --points P.")
+    return _rule(classroom.load(), "overridden", student, assignment, reason, as_json, plain,
+                 points=points)
+
+
+def _rule(the_class: Classroom, event: str, student: str, assignment: str, reason: str,
+          as_json: bool, plain: bool, **details: Any) -> int:
+    """Appends an instructor's decision to the log and shows the score that follows."""
+    from tritonlab.render import classroom as view
+
+    if not reason.strip():
+        raise TritonlabError("The reason is missing; it is kept in the log.",
+                             'Add --reason "TEXT".')
+    one = the_class.student(student)
+    its = the_class.settings.assignment(assignment)
+    the_class.store.append({"event": event, "student": one.id, "assignment": its.name,
+                            "reason": reason.strip(), **details})
+    score = classroom.load(the_class.root).book.score(one.id, its)
+    show(as_json, plain, {"schema": 1, "score": view.score_to_dict(score)},
+         lambda screen: view.show_ruling(screen, the_class, one, score),
+         f"tritonlab class show {shlex.quote(one.id)}")
+    return 0
+
+
+@app.command("import")
+@verb
+def import_(
+    assignment: AssignmentName,
+    paths: Annotated[list[Path], typer.Argument(
+        metavar="PATH...", help="Folders, archives or files with submissions.")],
+    layout: Annotated[str, typer.Option(
+        "--from", metavar="LAYOUT",
+        help="auto, folder, flat, canvas, moodle, gradescope, classroom50, git, workspaces, ipynb "
+             "or csv.")] = "auto",
+    student_from: Annotated[str, typer.Option(
+        "--student-from", metavar="REGEX",
+        help="Take the student from the path: the group `student`, or the first one.")] = "",
+    at: Annotated[str, typer.Option(
+        "--at", metavar="TIME", help="The time of submission where the files show none.")] = "",
+    dry_run: Annotated[bool, typer.Option(
+        "--dry-run", help="Only show what would be imported.")] = False,
+    strict: Annotated[bool, typer.Option(
+        "--strict", help="Import nothing if a name is not in the roster.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Import submissions from an export, a folder or repositories; importing again is harmless."""
+    from tritonlab.classroom import intake
+    from tritonlab.render import classroom as view
+
+    the_class = classroom.load()
+    its = the_class.settings.assignment(assignment)
+    default: datetime | None = classroom.parse_time(at, the_class.settings) if at else None
+    started = time.monotonic()
+    result = intake.take(the_class, its, paths, layout=layout, student_from=student_from,
+                         at=default, dry_run=dry_run, strict=strict)
+    seconds = time.monotonic() - started
+    show(as_json, plain, {**result.to_dict(), "seconds": round(seconds, 2)},
+         lambda screen: view.show_intake(screen, result, dry_run),
+         f"tritonlab class grade {its.name}")
+    return EXIT_FAILED if result.unmatched or result.refused else 0
+
+
+@app.command()
+@verb
+def doctor(as_json: Json = False, plain: Plain = False) -> int:
+    """Check isolation, cores, disk, versions, the roster and the records of a class."""
+    from dataclasses import asdict
+
+    from tritonlab.doctor import class_checks
+    from tritonlab.doctor.environment_checks import Status
+    from tritonlab.render import doctor as view
+
+    checks = class_checks.examine(classroom.load())
+    show(as_json, plain, {"schema": 1, "checks": [
+        {**asdict(check), "state": str(check.state)} for check in checks]},
+        lambda screen: view.show_checks(screen, checks), "tritonlab class status")
+    return EXIT_FAILED if any(check.state is Status.BAD for check in checks) else 0

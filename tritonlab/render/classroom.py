@@ -1,0 +1,321 @@
+"""A class as text: what was imported and graded, the status of all students, one student."""
+
+import difflib
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+
+from grader.finding import NAMES
+from tritonlab.classroom.book import Graded, Handed, Score, State
+from tritonlab.classroom.classroom import Classroom
+from tritonlab.classroom.grading import GradePlan, Summary
+from tritonlab.classroom.intake import Intake
+from tritonlab.classroom.roster import Student
+from tritonlab.classroom.settings import ClassAssignment
+from tritonlab.course.course import EXERCISE
+from tritonlab.errors import TritonlabError, shown
+from tritonlab.render.quantities import plural
+from tritonlab.render.screen import Screen, padded
+
+STEP_S = 1.0  # between two lines of progress
+MOST_NAMED = 20
+STYLES = {State.PASSED: "pass", State.OPEN: "skip", State.MISSING: "dim", State.WAITING: "dim",
+          State.UNDECIDED: "fail", State.EXCUSED: "dim"}
+
+SORTS: dict[str, Callable[[Score], Any]] = {
+    "name": lambda score: score.student.casefold(),
+    "score": lambda score: (-(score.points or 0), score.student.casefold()),
+    "late": lambda score: (-score.days, score.student.casefold()),
+}
+
+
+def show_created(screen: Screen, folder: Path, written: Sequence[Path]) -> None:
+    """Prints the files of a new class."""
+    screen.line(f"The class is in {shown(folder.resolve())}.")
+    for path in written:
+        screen.line(shown(path), lead=("  ",))
+    if not written:
+        screen.line("Its files were there and are unchanged.", lead=("  ",))
+    screen.blank()
+
+
+# Import
+
+
+def show_intake(screen: Screen, result: Intake, dry_run: bool) -> None:
+    """Prints what was imported, and each submission that was not."""
+    students = len({one.student for one in result.imported})
+    verb = "would be imported" if dry_run else "imported"
+    screen.line(f"{plural(len(result.imported), 'submission')} of {plural(students, 'student')} "
+                f"{verb} for {result.assignment}; {result.unchanged} unchanged.")
+    for title, group in (("Not in the roster", result.unmatched), ("Refused", result.refused)):
+        if group:
+            screen.blank()
+            screen.line((f"{title}: {len(group)}", "fail"))
+        for one in group[:MOST_NAMED]:
+            reason = f"; {one.reason}" if one.reason else ""
+            screen.line(f"'{one.student}' ({one.name}){reason}", lead=("  ",))
+        if len(group) > MOST_NAMED:
+            screen.line(f"and {len(group) - MOST_NAMED} more; --json lists all.", lead=("  ",))
+    for problem in result.problems[:MOST_NAMED]:
+        screen.line((problem, "skip"), lead=("  ",))
+    screen.blank()
+
+
+# Grade
+
+
+def show_plan(screen: Screen, work: GradePlan) -> None:
+    """Prints what a grading would do."""
+    counted = Counter((task.assignment.name, task.module) for task in work.tasks)
+    for (assignment, module), count in sorted(counted.items()):
+        screen.line(f"{assignment}, {module}: {plural(count, 'grade')} to make")
+    screen.line(f"{len(work.tasks)} to grade, {work.done} graded before, {work.stale} by other "
+                "tests, versions or settings than today's.")
+    screen.blank()
+
+
+class JsonLines:
+    """Events of a grading as JSON, one a line."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __call__(self, kind: str, data: Mapping[str, Any]) -> None:
+        print(json.dumps({"event": kind, **data}), flush=True)
+
+
+class GradeProgress:
+    """One line a second: done, left, rate, time to go; it is erased at the end on a terminal."""
+
+    def __init__(self, screen: Screen, total: int) -> None:
+        self._screen = Screen(sys.stderr, plain=screen.plain)
+        self._total = total
+        self._done = 0
+        self._begun = self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if self._total:
+            self._put(f"{plural(self._total, 'submission')} to grade, starting the grader …")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._screen.status("\r\x1b[2K")
+
+    def __call__(self, kind: str, data: Mapping[str, Any]) -> None:
+        if kind == "begin":
+            self._begun = time.monotonic()
+            return
+        self._done += 1
+        now = time.monotonic()
+        if now - self._last < STEP_S:
+            return
+        self._last = now
+        rate = self._done / max(now - self._begun, 1e-9)
+        left = max(self._total - self._done, 0)
+        self._put(f"{self._done} done, {left} left, {60 * rate:.0f} a minute, "
+                  f"{_duration(left / rate)} to go")
+
+    def _put(self, text: str) -> None:
+        if self._screen.live:
+            self._screen.status("\r\x1b[2K" + text[: self._screen.width - 1])
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+def show_summary(screen: Screen, summary: Summary, before: int) -> None:
+    """Prints the outcome of a grading."""
+    verdicts = Counter(graded.verdict for graded in summary.graded)
+    listed = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common())
+    screen.line(f"{plural(len(summary.graded), 'submission')} graded in "
+                f"{_duration(summary.seconds)} ({summary.cpu_s:.0f} CPU seconds); {before} graded "
+                "before.")
+    if listed:
+        screen.line(f"{listed}.", lead=("  ",))
+    if summary.gained or summary.lost or summary.rediagnosed or summary.kept:
+        screen.line(f"{summary.gained} gained, {summary.lost} lost, {summary.rediagnosed} changed "
+                    "diagnosis.", lead=("  ",))
+    if summary.kept:
+        screen.line(f"{summary.kept} would have lowered published points, which stay; `--lower` "
+                    "lowers them.", lead=("  ",))
+    if summary.elsewhere:
+        screen.line(f"{len(summary.elsewhere)} are being graded by another process.", lead=("  ",))
+    for task, why in summary.failed[:MOST_NAMED]:
+        screen.line(f"{', '.join(task.students)}, {task.module}: {why}",
+                    lead=("  ", ("Not graded ", "fail")))
+    screen.blank()
+
+
+def summary_to_dict(summary: Summary) -> dict[str, Any]:
+    """The outcome of a grading as plain data."""
+    return {
+        "schema": 1, "graded": len(summary.graded),
+        "verdicts": dict(Counter(graded.verdict for graded in summary.graded)),
+        "failed": [{"students": task.students, "module": task.module, "reason": why}
+                   for task, why in summary.failed],
+        "elsewhere": len(summary.elsewhere), "gained": summary.gained, "lost": summary.lost,
+        "kept": summary.kept, "changed_diagnosis": summary.rediagnosed,
+        "cpu_s": round(summary.cpu_s, 1), "seconds": round(summary.seconds, 1)}
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+# Status
+
+
+def show_status(screen: Screen, the_class: Classroom,
+                tables: Mapping[str, Sequence[Score]]) -> None:
+    """Prints a table of students for each assignment."""
+    names = {one.id: one.name for one in the_class.roster.students}
+    for name, scores in tables.items():
+        states = Counter(score.state for score in scores)
+        late = sum(score.is_late for score in scores)
+        assignment = the_class.settings.assignment(name)
+        due = f", due {_time(assignment.due)}" if assignment.due else ""
+        screen.line((name, "strong"), f": {plural(len(scores), 'student')}{due}. " + ", ".join(
+            f"{states[state]} {state}" for state in State if states[state]) +
+            (f", {late} late." if late else "."))
+        if screen.plain:
+            for score in scores:
+                screen.line(f"{score.student}: {score.state}, {_points(score)}{_days(score)}")
+        elif scores:
+            rows = [[score.student, names.get(score.student, ""), str(score.state), _points(score),
+                     _days(score).removeprefix(", ")] for score in scores]
+            for cells, score in zip(padded(rows, "<<<><", "  "), scores, strict=True):
+                screen.row("  ", *cells[:2], (cells[2], STYLES[score.state]), *cells[3:])
+        screen.blank()
+
+
+def _points(score: Score) -> str:
+    return "-" if score.points is None or (score.state in (State.MISSING, State.WAITING) \
+        and score.ruling is None) else f"{score.points:g} of {score.out_of:g}"
+
+
+def _days(score: Score) -> str:
+    return f", {plural(score.days, 'day')} late" if score.is_late else ""
+
+
+def score_to_dict(score: Score) -> dict[str, Any]:
+    """One student's score as plain data."""
+    return {
+        "student": score.student, "assignment": score.assignment, "state": str(score.state),
+        "points": score.points, "out_of": score.out_of, "evidence": score.evidence,
+        "days_late": score.days, "due": score.due.isoformat() if score.due else None,
+        "overridden": score.ruling is not None, "modules": [{
+            "module": one.module, "state": str(one.state), "points": one.points,
+            "before_deduction": one.raw, "out_of": one.out_of, "days_late": one.days,
+            "attempts": one.attempts, "result": one.graded.key if one.graded else None,
+        } for one in score.modules]}
+
+
+# One student
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A submission with its grade, its source and the words of its first failure."""
+
+    handed: Handed
+    graded: Graded | None
+    source: str
+    failure: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {**msgspec.to_builtins(self.handed), "source": self.source,
+                "grade": msgspec.to_builtins(self.graded), "failure": self.failure}
+
+
+def entries(the_class: Classroom, student: str, assignment: ClassAssignment) -> list[Entry]:
+    """Returns a student's submissions of an assignment, the oldest first."""
+    result = []
+    for handed in the_class.book.of(student, assignment.name):
+        graded = the_class.book.grade_of(handed)
+        try:
+            content = the_class.store.files(handed.blob)[EXERCISE]
+            source = content.decode("utf-8", "replace")
+        except TritonlabError as error:
+            source = f"# {error}"
+        result.append(Entry(handed, graded, source, _failure(the_class, graded)))
+    return result
+
+
+def _failure(the_class: Classroom, graded: Graded | None) -> str:
+    """Returns the first failure of a grade in words."""
+    data = the_class.store.result(graded.key) if graded else None
+    if data is None:
+        return ""
+    for result in data["report"]["results"]:
+        if result["verdict"] == "FAILED" and not result["advisory"]:
+            first = next(iter(result["findings"]), None)
+            return f"{result['name']}: {first['seen']}" if first else \
+                f"{result['name']}: {result['reason']}"
+    return ""
+
+
+def show_student(screen: Screen, the_class: Classroom, student: Student,
+                 assignments: Sequence[ClassAssignment], submissions: Sequence[Entry],
+                 diff: bool) -> None:
+    """Prints a student's submissions; the last source of each module, or all differences."""
+    facts = [student.name, student.email, student.section and f"section {student.section}"]
+    screen.line((student.id, "strong"), "  ", ", ".join(filter(None, facts)))
+    for assignment in assignments:
+        score = the_class.book.score(student.id, assignment)
+        screen.blank()
+        screen.line((assignment.name, "strong"), f"  {score.state}, {_points(score)}{_days(score)}",
+                    f"; {score.ruling.reason}" if score.ruling else "")
+        before: dict[str, Entry] = {}
+        own = [one for one in submissions if one.handed.assignment == assignment.name]
+        for entry in own:
+            _show_entry(screen, entry)
+            last = before.get(entry.handed.module)
+            if diff and last is not None:
+                screen.quote(_difference(last.source, entry.source), indent=8)
+            before[entry.handed.module] = entry
+        for entry in () if diff else before.values():
+            screen.blank()
+            screen.quote(entry.source.splitlines(), indent=4)
+    screen.blank()
+
+
+def _show_entry(screen: Screen, entry: Entry) -> None:
+    handed, graded = entry.handed, entry.graded
+    time_ = f"{_time(handed.at)}  " if handed.at else ""
+    verdict = graded.verdict if graded else "WAIT"
+    code = f"  {NAMES.get(graded.code, graded.code)}" if graded and graded.code else ""
+    screen.line(f"{time_}{handed.module}{code}", (f"  {handed.name}", "dim"),
+                lead=screen.verdict(verdict))
+    if entry.failure:
+        screen.line((entry.failure, "dim"), lead=(" " * 8,))
+
+
+def _difference(old: str, new: str) -> list[str]:
+    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1)
+    return [line for line in lines if not line.startswith(("---", "+++"))] or ["unchanged"]
+
+
+def _time(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}"
+
+
+def show_ruling(screen: Screen, the_class: Classroom, student: Student, score: Score) -> None:
+    """Prints the score after an instructor's decision."""
+    due = f", due {_time(score.due)}" if score.due else ""
+    screen.line((student.id, "strong"), f", {score.assignment}{due}: {score.state}, "
+                f"{_points(score)}{_days(score)}")
+    screen.blank()
