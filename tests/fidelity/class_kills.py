@@ -56,7 +56,8 @@ COMMAND = (sys.executable, "-m", "tritonlab", "class", "grade", "--json", "--job
 def grade(root: Path, *options: str) -> subprocess.Popen[bytes]:
     """Starts a grading in a session of its own."""
     return subprocess.Popen(
-        [*COMMAND, *options], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
+        [*COMMAND, *options], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        start_new_session=True)
 
 
 def kill(process: subprocess.Popen[bytes], kind: str, random_: random.Random) -> None:

@@ -3,12 +3,13 @@
 import collections
 import contextlib
 import importlib
+import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
-from tritonlab.classroom.grade_worker import Job, GradeOutcome, GradeWorker
+from tritonlab.classroom.grade_worker import GradeOutcome, GradeWorker, Job
 from tritonlab.course import course
 from tritonlab.course.course import Roots
 from tritonlab.errors import CannotGrade, TritonlabError
@@ -23,33 +24,61 @@ class RayExecutor:
         # Each node has its own installation of the shipped course.
         self._roots = None if roots == course.shipped_roots() else roots
         self._actor = ray.remote(num_cpus=1, max_restarts=0)(RayWorker)
-        self._idle = collections.deque(self._start() for _ in range(self.size))
-
-    def _start(self) -> Any:
-        return self._actor.remote(self._roots)
+        self._lock = threading.Lock()
+        self._idle: collections.deque[Any] = collections.deque()
+        self._waiting: collections.deque[tuple[Job | None, Future[GradeOutcome]]] = \
+            collections.deque()
+        self._starting: set[Any] = set()  # keeps actors alive until they are ready
+        for _ in range(self.size):
+            self._start()
 
     def submit(self, job: Job | None) -> "Future[GradeOutcome]":
-        """Hands a job to an idle actor; the caller has at most ``size`` in progress.
+        """Hands a job to the first idle actor.
 
         If its actor dies, or its node, the future raises BrokenProcessPool.
         """
-        actor = self._idle.popleft()
         result: Future[GradeOutcome] = Future()
+        with self._lock:
+            self._waiting.append((job, result))
+        self._dispatch()
+        return result
+
+    def _start(self) -> None:
+        """Starts an actor; it gets jobs once it runs, which needs a node with a free core."""
+        actor = self._actor.remote(self._roots)
+        self._starting.add(actor)
+
+        def ready(reply: "Future[None]") -> None:
+            self._starting.discard(actor)
+            if reply.exception() is None:
+                self._release(actor)
+
+        actor.ready.remote().future().add_done_callback(ready)
+
+    def _release(self, actor: Any) -> None:
+        with self._lock:
+            self._idle.append(actor)
+        self._dispatch()
+
+    def _dispatch(self) -> None:
+        with self._lock:
+            if not (self._idle and self._waiting):
+                return
+            actor, (job, result) = self._idle.popleft(), self._waiting.popleft()
 
         def finish(reply: "Future[GradeOutcome]") -> None:
             error = reply.exception()
             if isinstance(error, self._ray.exceptions.RayActorError):
-                self._idle.append(self._start())
+                self._start()
                 result.set_exception(BrokenProcessPool(str(error)))
                 return
-            self._idle.append(actor)
+            self._release(actor)
             if error is None:
                 result.set_result(reply.result())
             else:
                 result.set_exception(_cause(error))
 
         actor.grade.remote(job).future().add_done_callback(finish)
-        return result
 
 
 class RayWorker:
@@ -57,6 +86,9 @@ class RayWorker:
 
     def __init__(self, roots: Roots | None) -> None:
         self._worker = GradeWorker(course.load(roots or course.shipped_roots()))
+
+    def ready(self) -> None:
+        """Returns once the actor runs."""
 
     def grade(self, job: Job | None) -> GradeOutcome:
         return self._worker(job)
