@@ -228,7 +228,7 @@ def score_to_dict(score: Score) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Entry:
+class SubmissionEntry:
     """A submission with its grade, its source and the words of its first failure."""
 
     handed: Handed
@@ -241,7 +241,7 @@ class Entry:
                 "grade": msgspec.to_builtins(self.graded), "failure": self.failure}
 
 
-def entries(the_class: Classroom, student: str, assignment: ClassAssignment) -> list[Entry]:
+def entries(the_class: Classroom, student: str, assignment: ClassAssignment) -> list[SubmissionEntry]:
     """Returns a student's submissions of an assignment, the oldest first."""
     result = []
     for handed in the_class.book.of(student, assignment.name):
@@ -251,7 +251,7 @@ def entries(the_class: Classroom, student: str, assignment: ClassAssignment) -> 
             source = content.decode("utf-8", "replace")
         except TritonlabError as error:
             source = f"# {error}"
-        result.append(Entry(handed, graded, source, _failure(the_class, graded)))
+        result.append(SubmissionEntry(handed, graded, source, _failure(the_class, graded)))
     return result
 
 
@@ -269,7 +269,7 @@ def _failure(the_class: Classroom, graded: Graded | None) -> str:
 
 
 def show_student(screen: Screen, the_class: Classroom, student: Student,
-                 assignments: Sequence[ClassAssignment], submissions: Sequence[Entry],
+                 assignments: Sequence[ClassAssignment], submissions: Sequence[SubmissionEntry],
                  diff: bool) -> None:
     """Prints a student's submissions; the last source of each module, or all differences."""
     facts = [student.name, student.email, student.section and f"section {student.section}"]
@@ -279,7 +279,7 @@ def show_student(screen: Screen, the_class: Classroom, student: Student,
         screen.blank()
         screen.line((assignment.name, "strong"), f"  {score.state}, {_points(score)}{_days(score)}",
                     f"; {score.ruling.reason}" if score.ruling else "")
-        before: dict[str, Entry] = {}
+        before: dict[str, SubmissionEntry] = {}
         own = [one for one in submissions if one.handed.assignment == assignment.name]
         for entry in own:
             _show_entry(screen, entry)
@@ -293,7 +293,7 @@ def show_student(screen: Screen, the_class: Classroom, student: Student,
     screen.blank()
 
 
-def _show_entry(screen: Screen, entry: Entry) -> None:
+def _show_entry(screen: Screen, entry: SubmissionEntry) -> None:
     handed, graded = entry.handed, entry.graded
     time_ = f"{_time(handed.at)}  " if handed.at else ""
     verdict = graded.verdict if graded else "WAIT"
