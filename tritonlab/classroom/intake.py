@@ -52,7 +52,7 @@ def take(the_class: Classroom, assignment: ClassAssignment, paths: Sequence[Path
     """Imports submissions; what was imported before changes nothing.
 
     Args:
-        layout: a layout of ``importers``, or auto to recognise it.
+        layout: a layout of ``importers``, or auto to recognize it.
         student_from: a regular expression for the student's name in the path.
         at: the time of submission where the layout shows none.
         strict: import nothing if a name is not in the roster.

@@ -241,7 +241,8 @@ class SubmissionEntry:
                 "grade": msgspec.to_builtins(self.graded), "failure": self.failure}
 
 
-def entries(the_class: Classroom, student: str, assignment: ClassAssignment) -> list[SubmissionEntry]:
+def entries(the_class: Classroom, student: str,
+            assignment: ClassAssignment) -> list[SubmissionEntry]:
     """Returns a student's submissions of an assignment, the oldest first."""
     result = []
     for handed in the_class.book.of(student, assignment.name):
