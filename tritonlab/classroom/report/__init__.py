@@ -1,0 +1,1 @@
+"""Pages about a class for its instructor, and feedback for its students."""

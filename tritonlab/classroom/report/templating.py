@@ -1,0 +1,41 @@
+"""The templates of a class's pages; values are escaped."""
+
+import functools
+import re
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+_CODE = re.compile(r"(`[^`\n]*`)")
+_SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
+
+
+@functools.cache
+def templates() -> Environment:
+    """The environment of all pages."""
+    environment = Environment(loader=PackageLoader("tritonlab.classroom.report"), autoescape=True,
+                              undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(code=_code, number=number)
+    return environment
+
+
+def number(value: float | None) -> str:
+    """Points with at most two decimals."""
+    return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def source(name: str) -> str:
+    """The text of a template file."""
+    environment = templates()
+    assert environment.loader is not None
+    return environment.loader.get_source(environment, name)[0]
+
+
+def markdown(text: str) -> str:
+    """Escapes a sentence for Markdown; code in backticks stays code."""
+    parts = _CODE.split(" ".join(text.split()))
+    return "".join(part if n % 2 else _SPECIAL.sub(r"\\\1", part) for n, part in enumerate(parts))
+
+
+def _code(text: str) -> Markup:
+    return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
