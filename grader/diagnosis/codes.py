@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from grader.diagnosis import messages
 from grader.diagnosis.solution_contrast import Cause
-from grader.diagnosis.todo_pointers import agrees, places_of
+from grader.diagnosis.todo_pointers import agrees, line_of_warps, places_of
 from grader.finding import Sign, value_of
 from grader.report import Finding
 from grader.submission.dataflow import has_mask, lines_of_grid
@@ -192,6 +192,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     if causes:
         finding = replace(finding, line=causes[0].line,
                           also=causes[1].line if causes[1:] else None)
+    if warps := line_of_warps(finding, text):
+        finding = replace(finding, line=warps)
     signed = [mutant for mutant in mutants if mutant.codes[0] == finding.code
               and finding.has(mutant.sign)]
     possible = [m for m in signed if _possible(m, finding, failed, passed)]

@@ -16,6 +16,8 @@ _VALUES = frozenset(("N01", "N02", "N03", "N04"))
 _SIZES = re.compile(r"power of 2|maximum tensor numel|and K >= \d")
 _SHAPES = re.compile(r"incompatible|equal reduction dimensions")
 _WORD = re.compile(r"\w+")
+# With few warps, each thread has many operations to compile.
+_SLOW_TO_COMPILE = frozenset(("compiling", "compiling given up"))
 # Patterns of right values in wrong places.
 _MOVED = frozenset(("shift", "reverse", "transpose", "rows", "elsewhere"))
 # Comments of this word stand above all that is to be changed, and not at a single expression.
@@ -88,6 +90,14 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     if not first and _OF_WORK.match(finding.code):
         first = at(dataflow.comments_in(text, roots, _OF_WHAT_FOLLOWS))
     return tuple(dict.fromkeys(first))
+
+
+def line_of_warps(finding: Finding, text: str) -> int | None:
+    """The line that chooses the warps of a launch whose compilation takes too long."""
+    if finding.code != "R02" or value_of(finding.data, "kind") not in _SLOW_TO_COMPILE:
+        return None
+    lines = dataflow.lines_of_arguments(text, {"num_warps"}, finding.line)
+    return lines[0] if len(lines) == 1 else None
 
 
 def agrees(mistake: Mutant, finding: Finding, numbers: Mapping[int, int], text: str) -> bool:

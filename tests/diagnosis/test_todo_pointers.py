@@ -217,6 +217,8 @@ TWICE = MemoryAccess("two programs", "stored", 1, 0, 1, (2, 1, 1), "y_ptr", 8)
     (Finding("L05", "not defined", line=9), (9,)),
     (Finding("R01", "AssertionError: BLOCK must be more", line=17), (14, 17)),
     (Finding("R01", "TypeError: n is missing", line=17), (17,)),
+    (Finding("R02", fault("compiling", kernels=("kernel",), seconds=25.0), line=17), (17,)),
+    (Finding("R02", fault("no end", task="the kernel", seconds=25.0), line=17), (17,)),
     (Finding("S01", "The result has shape (3,), expected (4,)."), (15,)),
     (Finding("N01", "4 of 4 elements are wrong."), (8, 9)),
     (Finding("N04", "4 of 4 elements are wrong."), (7, 8)),
@@ -243,6 +245,21 @@ def another(x):
     finding = Finding("L05", "arange's range must be a power of 2.", line=5)
 
     assert codes.explain(finding, [], numbers, text=other, entry="entry").todos == (14, 5)
+
+
+@pytest.mark.parametrize("data", [
+    fault("compiling", kernels=("kernel",), seconds=25.0),
+    fault("compiling given up", kernels=("kernel",), cpu_s=25.0, slowest="", slowest_s=25.0)],
+    ids=lambda data: data.kind)
+def test_a_slow_compilation_is_sought_where_the_warps_are_chosen(data):
+    code = CODE.replace("num_warps=4", "num_warps=warps").replace(
+        "    block = 8\n", "    block = 8\n    warps = 4\n")
+    numbers = {line: line for line in range(1, len(code.splitlines()) + 1)}
+    finding = Finding("R02", data, line=18)
+
+    finding = codes.explain(finding, [], numbers, text=code, entry="entry")
+
+    assert (finding.where, finding.todos) == ("Line 15, TODO 15 (seen at line 18)", (15,))
 
 
 def test_a_descriptor_is_behind_what_it_loads():
