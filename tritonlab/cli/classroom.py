@@ -325,6 +325,50 @@ def import_(
 
 @app.command()
 @verb
+def export(
+    assignment: AssignmentName,
+    to: Annotated[str, typer.Option(
+        metavar="TARGET", help="canvas, moodle, csv or jsonl.")] = "csv",
+    fill: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="The file that Canvas or Moodle exported, to be filled in.")] = None,
+    column: Annotated[str, typer.Option(
+        metavar="TITLE", help="The column of Canvas's file. Default: the assignment's name.")] = "",
+    out: Annotated[Path | None, typer.Option(
+        "--out", metavar="PATH", help="Where to write. Default: the folder exports of the class."
+    )] = None,
+    only_changed: Annotated[bool, typer.Option(
+        "--only-changed", help="Only points that differ from the last export to the same target."
+    )] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Write points for another system, or fill them in the file that it exported.
+
+    Exits with 1 when students are left out, which are named.
+    """
+    from tritonlab.classroom.export import export as exports
+    from tritonlab.errors import shown
+    from tritonlab.render.quantities import plural
+
+    the_class = classroom.load()
+    its = the_class.settings.assignment(assignment)
+    warn(*the_class.book.problems)
+    result = exports.make(the_class.settings, the_class.roster, the_class.store, the_class.book,
+                          its, to, source=fill, column=column, only_changed=only_changed)
+    place = out or exports.default_place(the_class.root, its, to)
+    paths = exports.save(the_class.store, the_class.book, its, to, result, place)
+    show(as_json, plain, {
+        "schema": 1, "assignment": its.name, "to": to, "files": [str(path) for path in paths],
+        "scores": result.scores, "problems": result.problems},
+        lambda screen: screen.line(
+            f"The points of {plural(len(result.scores), 'student')} are in {shown(place)}."),
+        f"tritonlab class status {its.name}")
+    if not as_json:
+        warn(*result.problems)
+    return EXIT_FAILED if result.problems else 0
+
+
+@app.command()
+@verb
 def doctor(as_json: Json = False, plain: Plain = False) -> int:
     """Check isolation, cores, disk, versions, the roster and the records of a class."""
     from dataclasses import asdict

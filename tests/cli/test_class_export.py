@@ -1,0 +1,87 @@
+"""`tritonlab class export`: files, the log, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import pytest
+
+from tests.classroom import support
+from tests.classroom.support import FAILED, PASSED, Obedient
+from tritonlab.classroom import grading
+
+CANVAS = ("Student,ID,SIS Login ID,Section,hw1 (7),Final Score\r\n"
+          "    Points Possible,,,,100.00,(read only)\r\n"
+          '"Lovelace, Ada",1,ada,A,,\r\n"Byte, Bob",2,bob,B,,\r\n"Charisse, Cyd",3,cyd,B,-,\r\n')
+
+
+@pytest.fixture
+def a_class(run, home, course_root, monkeypatch):
+    """A graded class in the current folder; Cyd has handed in nothing."""
+    text = support.CLASS.replace('course = "course"', f'course = "{course_root}"')
+    support.write(home, text)
+    (home / "roster.csv").write_text(
+        "student,name,section\nada,Ada Lovelace,A\nbob,Bob Byte,B\ncyd,Cyd Charisse,B\n")
+    for student, source in (("ada", "a"), ("bob", "b")):
+        (home / "in" / student).mkdir(parents=True)
+        (home / "in" / student / "kernel.py").write_text(source)
+    monkeypatch.setattr(grading, "LocalExecutor",
+                        lambda size, roots: Obedient({"a": PASSED, "b": FAILED}))
+    assert run("class", "import", "hw1", "in", "--at", "2026-10-10").code == 0
+    assert run("class", "grade", "--plain").code == 0
+    (home / "grades.csv").write_bytes(CANVAS.encode())
+    return home
+
+
+def test_the_file_of_canvas_is_filled_in(run, a_class):
+    result = run("class", "export", "hw1", "--to", "canvas", "--fill", "grades.csv",
+                 "--out", "out.csv", "--plain")
+
+    text = (a_class / "out.csv").read_bytes().decode()
+    assert "The points of" in result.out
+    assert '"Lovelace, Ada",1,ada,A,100,\r\n' in text
+    assert (a_class / "grades.csv").read_bytes() == CANVAS.encode()
+
+
+def test_files_are_in_the_folder_of_exports(run, a_class):
+    result = run("class", "export", "hw1", "--json")
+
+    data = json.loads(result.out)
+    text = (a_class / "exports" / "hw1-csv.csv").read_text()
+    rows = list(csv.DictReader(text.splitlines()))
+    assert [row["student_id"] for row in rows] == ["ada", "bob", "cyd"]
+    assert data["files"] == [str(a_class / "exports" / "hw1-csv.csv")]
+    assert data["scores"]["ada"] == 100
+
+
+def test_a_second_export_of_changes_has_none(run, a_class):
+    run("class", "export", "hw1", "--json")
+
+    result = run("class", "export", "hw1", "--only-changed", "--json")
+
+    assert json.loads(result.out)["scores"] == {}
+
+
+def test_students_who_are_left_out_are_named_and_give_one(run, a_class):
+    (a_class / "grades.csv").write_bytes(CANVAS.replace("ada", "zed").replace(
+        "Lovelace, Ada", "Zed, Z").encode())
+
+    result = run("class", "export", "hw1", "--to", "canvas", "--fill", "grades.csv")
+
+    assert result.code == 1
+    assert "not in the roster and left as before: Zed, Z." in result.err
+    assert "not in the file: ada (Ada Lovelace)." in result.err
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("--to", "excel"), "Name one of canvas, moodle"),
+    (("--to", "canvas"), "--fill FILE"),
+    (("--to", "canvas", "--fill", "none.csv"), "none.csv cannot be read"),
+    (("--to", "canvas", "--fill", "roster.csv"), "is not a gradebook of Canvas")])
+def test_what_cannot_be_exported_is_refused(run, a_class, arguments, message):
+    result = run("class", "export", "hw1", *arguments)
+
+    assert result.code == 2
+    assert message in result.err
+    assert not (a_class / "exports").exists()
