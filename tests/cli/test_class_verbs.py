@@ -153,3 +153,26 @@ def test_wrong_input_gets_one_sentence(run, a_class, arguments, sentence):
 
     assert result.code == 2
     assert sentence in result.err
+
+
+def test_report_and_feedback(run, a_class):
+    run("class", "grade")
+
+    pages = run("class", "report", "--html", "reports", "--anonymous", "--json")
+    files = run("class", "feedback", "hw1", "--out", "feedback", "--format", "md", "--plain")
+
+    assert (pages.code, json.loads(pages.out)["pages"]) == (0, 4)
+    assert "Ada" not in (a_class / "reports" / "index.html").read_text()
+    assert files.code == 0
+    assert "3 files are in feedback" in files.out
+    assert "2 of 4 are wrong" in (a_class / "feedback" / "bob.md").read_text()
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (("report",), "Add --html DIR."), (("feedback", "hw1"), "Add --out DIR."),
+    (("feedback", "hw1", "--out", "x", "--format", "pdf"), "Name html or md.")])
+def test_what_report_and_feedback_need(run, a_class, arguments, message):
+    result = run("class", *arguments)
+
+    assert result.code == 2
+    assert message in result.err

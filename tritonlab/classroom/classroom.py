@@ -3,7 +3,7 @@
 import csv
 import functools
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from tritonlab.classroom.book import Book, Score
 from tritonlab.classroom.roster import Roster, Student
 from tritonlab.classroom.settings import SETTINGS, ClassAssignment, ClassSettings
 from tritonlab.classroom.store import FOLDER, Store
+from tritonlab.course.course import EXERCISE, Course
 from tritonlab.errors import TritonlabError, not_saved
 from tritonlab.progress import safe_files
 
@@ -158,6 +159,16 @@ def _empty_roster() -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text).writerow(COLUMNS)
     return text.getvalue().encode()
+
+
+def starters(course: Course, assignments: Iterable[ClassAssignment]) -> dict[str, str]:
+    """The exercise files of these assignments as handed out, by module."""
+    texts = {}
+    for module in {module for one in assignments for module in one.modules}:
+        file = course.find(module).folder / EXERCISE
+        if file.is_file():
+            texts[module] = file.read_text(encoding="utf-8")
+    return texts
 
 
 def parse_time(text: str, settings: ClassSettings) -> datetime:

@@ -18,7 +18,7 @@ from tritonlab.classroom.settings import SETTINGS
 from tritonlab.cli import boundary
 from tritonlab.cli.boundary import show, verb, warn
 from tritonlab.cli.options import Json, Plain, harmless
-from tritonlab.errors import TritonlabError
+from tritonlab.errors import TritonlabError, shown
 
 app = typer.Typer(name="class", rich_markup_mode=None, no_args_is_help=True,
                   help="For instructors: grade and understand a whole class.")
@@ -382,3 +382,63 @@ def doctor(as_json: Json = False, plain: Plain = False) -> int:
         {**asdict(check), "state": str(check.state)} for check in checks]},
         lambda screen: view.show_checks(screen, checks), "tritonlab class status")
     return EXIT_FAILED if any(check.state is Status.BAD for check in checks) else 0
+
+
+@app.command()
+@verb
+def report(
+    assignments: AssignmentNames = None,
+    folder: Annotated[Path | None, typer.Option(
+        "--html", metavar="DIR", help="The folder of the pages.")] = None,
+    anonymous: Annotated[bool, typer.Option(
+        "--anonymous", help="Show letters instead of names; the same student keeps them.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Write pages about the class: an overview, and one page a student."""
+    from tritonlab.classroom import grading
+    from tritonlab.classroom.report import pages
+
+    if folder is None:
+        raise TritonlabError("The folder of the pages is missing.", "Add --html DIR.")
+    the_class = classroom.load()
+    warn(*the_class.book.problems)
+    its = the_class.assignments(assignments or ())
+    starters = classroom.starters(grading.course_of(the_class.settings, the_class.root)[0], its)
+    result = pages.build(the_class.settings, the_class.book, the_class.store, the_class.roster,
+                         its, starters, anonymous=anonymous)
+    pages.write(folder, result)
+    index = folder / pages.INDEX
+    show(as_json, plain, {"schema": 1, "index": str(index), "pages": len(result)},
+         lambda screen: screen.line(f"{shown(index)} and {len(result) - 1} pages of students are "
+                                    "written."),
+         f"tritonlab class feedback {its[0].name} --out feedback")
+    return 0
+
+
+@app.command()
+@verb
+def feedback(
+    assignment: AssignmentName,
+    folder: Annotated[Path | None, typer.Option(
+        "--out", metavar="DIR", help="The folder of the files, one a student.")] = None,
+    form: Annotated[str, typer.Option("--format", help="html or md.")] = "html",
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Write feedback, one file a student, with as much as the assignment reveals."""
+    from tritonlab.classroom.report import feedback as writer
+
+    forms = [one for one in writer.FORMATS if one == form]
+    if not forms:
+        raise TritonlabError(f"'{form}' is not a format of feedback.", "Name html or md.")
+    if folder is None:
+        raise TritonlabError("The folder of the feedback is missing.", "Add --out DIR.")
+    the_class = classroom.load()
+    its = the_class.settings.assignment(assignment)
+    warn(*the_class.book.problems)
+    names = writer.write(the_class.settings, the_class.book, the_class.store, its,
+                         the_class.ids(its.name), folder, forms[0])
+    show(as_json, plain, {"schema": 1, "folder": str(folder), "files": names},
+         lambda screen: screen.line(f"{len(names)} files are in {shown(folder)}; they show what "
+                                    f"reveal = \"{its.reveal}\" of {SETTINGS} allows."),
+         f"tritonlab class status {its.name}")
+    return 0

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tritonlab.classroom.store import Store
+from tritonlab.course.course import EXERCISE
 from tritonlab.errors import TritonlabError
 
-EXERCISE = "kernel.py"
 MOST_LINES = 400  # of a diff
 MOST_CHARACTERS = 200  # of a line
 MOST_BYTES = 200_000  # of a file
