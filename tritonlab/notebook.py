@@ -12,7 +12,6 @@ from markupsafe import escape
 
 from grader.report import CaseResult
 from tritonlab import errors
-from tritonlab.cli.kernels import place_in_grid
 from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import Interrupted, TritonlabError
@@ -84,7 +83,7 @@ class Magics:
         with self._errors_as_sentences():
             arguments = _parsed("trace", line, "module", "--case", "--seed", "--program",
                                 "--launch")
-            program = place_in_grid(arguments.program) or ()
+            program = kernels.place_in_grid(arguments.program) or ()
             the_course = course.load()
             place = workspace.require(the_course.example)
             module = the_course.find(arguments.module) if arguments.module else \

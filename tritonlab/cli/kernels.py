@@ -11,7 +11,6 @@ from tritonlab.cli import options
 from tritonlab.cli.boundary import progress_on, show, verb, warn
 from tritonlab.cli.options import CurrentOr, Json, OfModule, Plain
 from tritonlab.course import course
-from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.progress import caches
 from tritonlab.workspace import output_files
@@ -92,7 +91,7 @@ def trace(
     from tritonlab.grading import kernels
     from tritonlab.trace import browser, draw, program_steps
 
-    place = place_in_grid(program)
+    place = kernels.place_in_grid(program)
     output_files.check(html)
     submission = resolve(course.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
@@ -115,18 +114,6 @@ def trace(
     if open_ and file is not None:
         warn(browser.open_page(file))
     return 0
-
-
-def place_in_grid(program: str | None) -> tuple[int, ...] | None:
-    """Reads the place of a program in its grid; raises TritonlabError."""
-    if program is None:
-        return None
-    numbers = program.split(",")
-    if len(numbers) > 3 or not all(number.strip().isdecimal() for number in numbers):
-        raise TritonlabError(f"'{program}' is not a place in a grid.",
-                             "Name one to three numbers, such as `--program 1` or "
-                             "`--program 1,0,2`.")
-    return tuple(map(int, numbers))
 
 
 @verb

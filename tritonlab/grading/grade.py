@@ -4,7 +4,8 @@ import contextlib
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grader
@@ -72,14 +73,22 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                               prepared=prepared, on_event=on_event, sandbox=box,
                               cancelled=cancelled, steps=steps_of(submission.module))
     if submission.workspace is not None:
-        failed = [r.name for r in report.results if r.fails]
-        caches.save_failures(submission.workspace.mark, submission.module.id,
-                             caches.Failures(report.seed, failed))
+        _save_failures(submission.workspace.mark, submission.module, report)
     if submission.workspace and submission.in_place and not report.partial \
             and report.verdict is Verdict.PASSED:
         passed_sources.keep(submission.workspace.mark, submission.module, content,
                             report.source_sha256)
     return report
+
+
+def _save_failures(mark: Path, module: Module, report: Report) -> None:
+    """Stores what failed; a part of a module that passes leaves the other failures."""
+    failures = caches.Failures(report.seed, [r.name for r in report.results if r.fails])
+    if report.partial and not failures.cases:
+        passed = {r.name for r in report.results if r.verdict is Verdict.PASSED}
+        before = caches.load_failures(mark, module.id)
+        failures = replace(before, cases=[one for one in before.cases if one not in passed])
+    caches.save_failures(mark, module.id, failures)
 
 
 def invalid_seed(seed: str) -> TritonlabError:

@@ -63,6 +63,18 @@ def trace(submission: Submission, *, case: str | None = None, seed: str | None =
                 else f"`{submission.typed('grade')}` shows the verdict.") from error
 
 
+def place_in_grid(program: str | None) -> tuple[int, ...] | None:
+    """Reads the place of a program in its grid; raises TritonlabError."""
+    if program is None:
+        return None
+    numbers = program.split(",")
+    if len(numbers) > 3 or not all(number.strip().isdecimal() for number in numbers):
+        raise TritonlabError(f"'{program}' is not a place in a grid.",
+                             "Name one to three numbers, such as `--program 1` or "
+                             "`--program 1,0,2`.")
+    return tuple(map(int, numbers))
+
+
 def bench(submission: Submission, *, function: str = "", target: Target | None = None,
           on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Benchmark:
     """Times a submission beside the reference solution and torch.
