@@ -1084,6 +1084,9 @@ _MISTAKES = {
     "placement": "The expression has the right parts, but one stands in the wrong place: check "
                  "what belongs inside the parentheses of each call and group.",
     "names": "Two names in this statement are in each other's place.",
+    "bound": "A bound is wrong: a mask compares each index with the size of its own dimension.",
+    "stride": "A stride in an address is wrong: an index is multiplied by the distance, in "
+              "elements, to the next index of its own dimension.",
     "name": "One name in this statement is not the one that belongs there.",
     "number": "A number in this statement is wrong.",
     "axis": "The index of an axis is wrong: axes count from 0.",

@@ -12,18 +12,22 @@ import ast
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from grader.submission import syntax
 from grader.submission.dataflow import lines_elsewhere
 from grader.submission.mistake_kinds import kind_of, part_of
-from grader.submission.statement_diff import Edit, edits, patched
+from grader.submission.statement_diff import Edit, edits, other_names, patched
 from grader.submission.todo_regions import numbered_comments, places
 from grader.suite import Mutant
 
 MOST_RUNS = 10
+MOST_NAMES = 16  # that are tried in the place of others
 MOST_S = 2.0  # after which no further run is begun
 MOST_CAUSES = 2  # statements; more of them are another way to write the kernel
 MOST_EDITS = 40
+# A known mistake has to be of the same kind, where this says which expression to change.
+_PRECISE = frozenset(("bound", "stride"))
 
 Passes = Callable[[str], bool]  # whether the failing case passes with this text
 
@@ -41,6 +45,7 @@ class Cause:
         part: the submission's expression that is wrong, where it is a single one.
         unused: names that the submission defines in this function and never uses, and that the
             right statement uses.
+        own: proved by another name of the submission, and not by a statement of the solution.
     """
 
     line: int
@@ -50,9 +55,12 @@ class Cause:
     in_solution: range = range(0)
     part: str = ""
     unused: tuple[str, ...] = ()
+    own: bool = False
 
     def may_be(self, mutant: Mutant, solution: str) -> bool:
         """Whether a known mistake changes the statement of this cause."""
+        if self.own:
+            return False
         if not self.in_solution:
             return True
         lines: set[int] = set()
@@ -60,7 +68,17 @@ class Cause:
             before, text, _ = solution.partition(patch.find)
             first = before.count("\n") + 1
             lines |= {*range(first, first + text.count("\n") + 1)}
-        return not lines.isdisjoint(self.in_solution)
+        return not lines.isdisjoint(self.in_solution) and (
+            self.kind not in _PRECISE or self.kind in _kinds(mutant, solution))
+
+
+def _kinds(mutant: Mutant, solution: str) -> set[str]:
+    """The kinds of mistake in a known wrong version of the solution."""
+    text = solution
+    for patch in mutant.patches:
+        text = text.replace(patch.find, patch.replace)
+    return {kind_of(one.mine, one.theirs)
+            for one in edits(syntax.tree_of(text), syntax.tree_of(solution))}
 
 
 def causes(text: str, solution: str, exercise: str, roots: Collection[str], passes: Passes,
@@ -89,6 +107,25 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
                   of_solution.get(one.solution_line) or numbers.get(one.line),
                   _lines(one.theirs), part_of(one.mine, one.theirs), _unused(mine, one))
             for one in deciding]
+
+
+def wrong_name(text: str, lines: Sequence[int], passes: Passes,
+               numbers: Mapping[int, int] = {}) -> list[Cause]:
+    """The statement in which another parameter makes the failing case pass; none if unknown.
+
+    It needs no statement of the solution, so it explains kernels that are written another way.
+
+    Args:
+        lines: of kernels, the most suspicious first.
+    """
+    tree, started = syntax.tree_of(text), time.monotonic()
+    for edit in islice(other_names(tree, lines), MOST_NAMES):
+        if time.monotonic() - started > MOST_S:
+            break
+        if edit.mine is not None and passes(patched(tree, [edit])):
+            return [Cause(edit.line, kind_of(edit.mine, edit.theirs), todo=numbers.get(edit.line),
+                          part=part_of(edit.mine, edit.theirs), own=True)]
+    return []
 
 
 def _unused(tree: ast.Module, edit: Edit) -> tuple[str, ...]:

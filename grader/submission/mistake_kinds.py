@@ -33,7 +33,7 @@ def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
             "superfluous statement"
     pairs = list(_differing(mine, theirs))
     kind = _of_pair(*pairs[0]) if len(pairs) == 1 else ""
-    if kind in ("", "arguments", "name"):
+    if kind in ("", "arguments", "name", "bound", "stride"):
         return _swapped(mine, theirs) or kind or _of_values(mine, theirs) or \
             _rearranged(mine, theirs)
     return kind
@@ -42,7 +42,10 @@ def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
 def part_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
     """The one expression of ``mine`` that differs; empty where several do, or it is long."""
     pairs = list(_differing(mine, theirs)) if mine and theirs else []
-    one, other = pairs[0][:2] if len(pairs) == 1 else (None, None)
+    one, other, around = pairs[0] if len(pairs) == 1 else (None, None, ())
+    if isinstance(one, ast.Name) and isinstance(other, ast.Name) and around and \
+            _of_names(around) != "name":
+        one = around[-1]  # a bound beside its index, a stride beside what it multiplies
     if isinstance(one, ast.Call) and isinstance(other, ast.Call) and \
             ast.dump(one.func) != ast.dump(other.func):
         one = one.func
@@ -101,12 +104,23 @@ def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
         more = Counter(_operators(other)) - Counter(_operators(one))
         return f"missing {_part(next(iter(more)))}"
     if isinstance(one, ast.Name) and isinstance(other, ast.Name):
-        return "name"
+        return _of_names(around)
     if isinstance(one, ast.BinOp) and isinstance(other, ast.BinOp) and \
             type(one.op) is not type(other.op) and (
                 _same(one.left, other.left) or _same(one.right, other.right)):
         return "operation"
     return ""
+
+
+def _of_names(around: Sequence[ast.AST]) -> str:
+    """The kind where one name differs: a bound, a stride in an address, or another one."""
+    if any(isinstance(node, ast.Compare) for node in around):
+        return "bound"
+    pointers = any(name.endswith(("ptr", "ptrs")) for node in around[:1]
+                   for name in _names(node))
+    factor = bool(around) and isinstance(around[-1], ast.BinOp) and \
+        isinstance(around[-1].op, ast.Mult)
+    return "stride" if pointers and factor else "name"
 
 
 def _of_calls(one: ast.Call, other: ast.Call) -> str:
@@ -175,7 +189,7 @@ def _dumps(nodes: Iterable[ast.AST]) -> list[str]:
     return [ast.dump(node) for node in nodes]
 
 
-def _names(statement: ast.stmt) -> list[str]:
+def _names(statement: ast.AST) -> list[str]:
     return [node.id for node in ast.walk(statement) if isinstance(node, ast.Name)]
 
 

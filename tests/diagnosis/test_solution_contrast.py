@@ -6,7 +6,7 @@ import pytest
 
 import grader
 from grader.diagnosis import codes, messages, solution_contrast
-from grader.diagnosis.solution_contrast import MOST_RUNS, Cause, causes
+from grader.diagnosis.solution_contrast import MOST_RUNS, Cause, causes, wrong_name
 from grader.report import Finding
 from grader.suite.mutants import Mutant, Patch
 from tests.diagnosis.test_todo_pointers import MODULES
@@ -198,6 +198,63 @@ def test_a_grade_names_the_line_and_its_todo(slug, old, new, place, words, tmp_p
     assert finding.line == line
     assert f"ine {line}, {place}" in finding.where
     assert words in finding.means
+
+
+OWN = """
+    batch = tl.program_id(axis=0).to(tl.int64)
+    pid_m = tl.program_id(axis=1).to(tl.int64)
+    pid_n = tl.program_id(axis=2).to(tl.int64)
+    rows = (pid_m * BLOCK_M + tl.arange(0, BLOCK_M))[:, None]
+    cols = (pid_n * BLOCK_N + tl.arange(0, BLOCK_N))[None, :]
+    mask = (rows < M) & (cols < N)
+    x_ptrs = x_ptr + batch * stride_xb + rows * stride_xm + cols * stride_xn
+    tile = tl.load(x_ptrs, mask=mask)
+    out_ptrs = out_ptr + batch * N * M + cols * M + rows
+    tl.store(out_ptrs, tile, mask=mask)
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "kind"), [
+    ("cols < N", "cols < M", "bound"), ("rows < M", "rows < N", "bound"),
+    ("cols * M", "cols * N", "stride"), ("cols * M", "cols * stride_xm", "stride"),
+])
+def test_a_wrong_bound_or_stride_is_named_in_a_kernel_of_the_learner_s_own(
+        old, new, kind, tmp_path, sandbox, monkeypatch):
+    monkeypatch.setattr(solution_contrast, "MOST_S", 60.0)
+    module = MODULES["tiling"]
+    suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
+    text = module.solution.read_text()
+    before, rest = text.split("    batch = tl.program_id", 1)
+    after = rest[rest.index("\n\ndef batched_transpose"):]
+    own = before + OWN.replace(old, new).lstrip("\n") + after
+    path = tmp_path / "kernel.py"
+    path.write_text(own)
+
+    finding = grader.grade(path, suite, sandbox=sandbox,
+                           effort="diagnosis").first_failure.findings[0]
+
+    assert own.split("\n")[finding.line - 1].count(new) == 1
+    assert finding.means == messages.mistake(kind, new)
+
+
+def test_a_wrong_bound_is_not_taken_for_a_missing_one(tmp_path, sandbox):
+    module = MODULES["tiling"]
+    suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
+    path = tmp_path / "kernel.py"
+    path.write_text(module.solution.read_text().replace("(rows < M)[:, None]",
+                                                        "(rows < N)[:, None]"))
+
+    finding = grader.grade(path, suite, sandbox=sandbox,
+                           effort="diagnosis").first_failure.findings[0]
+
+    assert finding.means == messages.mistake("bound", "rows < N")
+
+
+def test_no_other_name_is_named_where_none_makes_the_case_pass():
+    text = "def f(x_ptr, m, n):\n    mask = x_ptr < m\n    return mask\n"
+
+    assert wrong_name(text, [2], lambda text: False) == []
+    assert [one.part for one in wrong_name(text, [2], lambda text: "< n" in text)] == ["x_ptr < m"]
 
 
 def test_another_way_to_write_a_kernel_has_no_line_of_the_solution(tmp_path, sandbox):
