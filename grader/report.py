@@ -59,7 +59,8 @@ class Finding:
     ``code`` is one of ``grader.diagnosis.codes.MEANINGS``. ``circumstances`` are put around the
     sentence in order. ``means``, ``where`` and ``next_step`` are filled in by
     ``grader.diagnosis.codes.explain``. ``line`` is a line of the learner's file, counted from 1.
-    ``also`` is a second line that has to change as well.
+    ``also`` is a second line that has to change as well. ``file`` is the file of the line, relative
+    to the exercise, where the exercise has several; empty for ``kernel.py``.
     ``function`` is the learner's function that the case is about, where a suite has several or asks
     host code.
     """
@@ -74,6 +75,7 @@ class Finding:
     function: str = ""
     circumstances: tuple[Fault, ...] = ()
     also: int | None = None
+    file: str = ""
 
     @property
     def name(self) -> str:
@@ -104,7 +106,7 @@ class Finding:
         """The finding in words, as plain data."""
         return {"code": self.code, "name": self.name, "seen": self.seen, "line": self.line,
                 "means": self.means, "where": self.where, "next_step": self.next_step,
-                "todos": self.todos, "function": self.function}
+                "todos": self.todos, "function": self.function, "file": self.file}
 
     def to_json(self) -> dict[str, Any]:
         """Code, data and line, for another process."""

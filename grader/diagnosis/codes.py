@@ -205,7 +205,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         own = tuple(dict.fromkeys(cause.todo for cause in causes if cause.todo))
         numbers = own or (likely.todos if likely else ())
     return replace(
-        finding.within("sentence"), means=means, todos=numbers,
+        finding.within("sentence"), means=means, todos=numbers, file=file,
         where=messages.where(
             finding.line, file, marker, numbers, seen_at=seen_at,
             also=finding.also, instead=grid[0] if grid else None,

@@ -121,6 +121,14 @@ ELSEWHERE = Finding("S01", fault("on the CPU", code="torch.empty", device=""))
 NO_POINTER = Finding("L05", "Unsupported ptr type <['128'], int64> in `tl.load`, no device")
 
 
+@pytest.mark.parametrize(("file", "where"), [
+    ("", "Line 5"), ("package/api.py", "Line 5 of package/api.py")])
+def test_a_finding_names_the_file_of_its_line_where_an_exercise_has_several(file, where):
+    finding = codes.explain(replace(WRONG, line=5), [], {}, file=file)
+
+    assert (finding.where, finding.to_dict()["file"]) == (where, file)
+
+
 @pytest.mark.parametrize(("finding", "sign"), [
     (CLASH, {"kind": "two lanes"}), (ELSEWHERE, {"kind": "on the CPU", "device": ""}),
     (NO_POINTER, {"text": {"contains": "no device"}}),
