@@ -65,3 +65,10 @@ def test_weights_of_zero_share_the_points_equally():
     result = points(graded, Weights(edge=0, property=0))
 
     assert result.total == 50
+
+
+@pytest.mark.parametrize("verdict", ["SKIPPED", "INCONCLUSIVE"])
+def test_a_case_that_the_machine_cannot_tell_is_not_counted(verdict):
+    graded = report("FAILED", ("correctness", "FAILED"), ("performance", verdict))
+
+    assert [group.kind for group in points(graded).groups] == ["correctness"]

@@ -59,15 +59,26 @@ class Count:
 def counts(report: Mapping[str, Any]) -> tuple[Count, ...]:
     """Counts the deciding cases of a report, from ``grader.report.Report.to_dict``, by kind.
 
-    A case that was skipped, such as one that only a GPU can judge, is not counted. While blanks are
-    left nothing is.
+    A case that was skipped, such as one that only a GPU can judge, or that was too noisy to tell,
+    is not counted. While blanks are left nothing is.
     """
     by_kind: dict[str, list[bool]] = {}
-    for result in () if report["steps"] else report["results"]:
-        if not result["advisory"] and result["verdict"] != Verdict.SKIPPED:
-            kind = str(_KINDS.get(result["kind"], result["kind"]))
-            by_kind.setdefault(kind, []).append(result["verdict"] == Verdict.PASSED)
+    for result in counted(report):
+        by_kind.setdefault(kind_of(result), []).append(result["verdict"] == Verdict.PASSED)
     return tuple(Count(kind, sum(passed), len(passed)) for kind, passed in by_kind.items())
+
+
+def counted(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the results that ``counts`` counts."""
+    return [] if report["steps"] else [
+        result for result in report["results"]
+        if not result["advisory"]
+        and result["verdict"] not in (Verdict.SKIPPED, Verdict.INCONCLUSIVE)]
+
+
+def kind_of(result: Mapping[str, Any]) -> str:
+    """Returns the kind that a result is counted among."""
+    return str(_KINDS.get(result["kind"], result["kind"]))
 
 
 def points(report: Mapping[str, Any], weights: Weights | None = None,

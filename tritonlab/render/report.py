@@ -8,6 +8,7 @@ from grader.diagnosis.messages import NOT_WRITTEN
 from grader.report import CaseResult, Details, Finding, Kind, Report, Verdict
 from tritonlab.course.course import Module
 from tritonlab.errors import brief
+from tritonlab.formats.annotations import weak_isolation
 from tritonlab.grading import hints
 from tritonlab.grading.gpu_upgrade import Upgrade
 from tritonlab.progress.certificate import FAST
@@ -107,16 +108,8 @@ def show_header(screen: Screen, module: Module, report: Report) -> None:
         why = ": a single case is not evidence" if report.only else \
             ": with a given seed the inputs are known beforehand" if report.repeated else ""
         screen.line((f"Nothing is recorded{why}.", "dim"))
-    if weak := weak_sandbox(report):
+    if weak := weak_isolation(report.isolation):
         screen.line((weak, "skip"))
-
-
-def weak_sandbox(report: Report) -> str:
-    """A sentence about the machine's sandbox where it lacks a measure, else nothing."""
-    if not report.isolation.startswith(("tier 0", "tier 1")):
-        return ""
-    return (f"The sandbox of this machine reaches {report.isolation.replace(':', ' of 2:', 1)}. "
-            "Grade only code that you trust here; `tritonlab doctor` names what would close it.")
 
 
 def _show_first(screen: Screen, module: Module, failure: CaseResult, reading: JournalReading,
