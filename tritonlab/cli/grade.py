@@ -1,22 +1,28 @@
 """The verbs `grade` and `watch`, and `python kernel.py`, which grades the public cases."""
 
 import functools
+import json
 import os
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from grader.report import CaseResult, Report
 from tritonlab import errors
-from tritonlab.cli import boundary, options
+from tritonlab.cli import boundary, options, output_formats
 from tritonlab.cli.boundary import onward, progress_on, screen_on, show, verb, warn
 from tritonlab.cli.options import CurrentOr, Gpu, Json, OfModule, Plain
+from tritonlab.cli.output_formats import OutputFormat, OutputOptions
 from tritonlab.course import course
-from tritonlab.errors import Interrupted, TritonlabError
+from tritonlab.course.course import EXERCISE
+from tritonlab.errors import Interrupted, TritonlabError, UnusableFile
+from tritonlab.formats.annotations import weak_isolation
+from tritonlab.formats.gradescope import Visibility
 from tritonlab.grading import grade as grading
-from tritonlab.workspace import editor, workspace
+from tritonlab.workspace import editor, output_files, workspace
 from tritonlab.workspace.submission import Submission, resolve, submission_at
 
 
@@ -43,6 +49,20 @@ def grade(
     verbose: Annotated[bool, typer.Option(
         "--verbose", "-v", help="List all checks too, with their figures beside the limits.",
     )] = False,
+    no_record: Annotated[bool, typer.Option(
+        "--no-record", help="Record nothing in the workspace.")] = False,
+    output_format: Annotated[OutputFormat, typer.Option(
+        "--format", metavar="NAME", help="Of the output: text, json, lines (for editors), github, "
+        "sarif, junit, gradescope or classroom50.")] = OutputFormat.TEXT,
+    out: Annotated[Path | None, typer.Option(
+        "--out", metavar="FILE", help="Write the format to FILE, and show the report as text.",
+    )] = None,
+    points: Annotated[int, typer.Option(
+        "--points", min=1, hidden=True, help="Points of a pass, for formats with points.")] = 100,
+    visibility: Annotated[Visibility, typer.Option(
+        "--visibility", hidden=True,
+        help="When students of Gradescope see the checks that are not public.",
+    )] = Visibility.VISIBLE,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Run the hidden tests on an exercise, show the verdict, and record it."""
@@ -50,16 +70,23 @@ def grade(
     from tritonlab.render import report as view
 
     if pending:
-        return _grade_pending(as_json, plain, not gpu, exercise, module_id, case, seed, target,
-                              everything)
+        return _grade_pending(as_json, plain, not gpu or no_record, exercise, module_id, case,
+                              seed, target, everything, out, output_format != OutputFormat.TEXT)
+    output = _output_options(output_format, as_json, out, points, visibility, case)
+    as_json = output.format is OutputFormat.JSON and out is None
+    quiet = plain or as_json
+    if output.format.gives_points:
+        return _grade_for_points(output, exercise, module_id, seed, target, gpu, no_record, plain)
     with grading.start_sandbox() as sandbox:  # which takes longest, and warms up beside the rest
         the_course = course.load()
         submission = resolve(the_course, exercise, module_id)
         module = submission.module
-        with progress_on(plain or as_json) as progress:
-            report = grading.grade(submission, only=case, seed=seed, target=target, gpu=gpu,
-                                   everything=everything, on_event=progress, sandbox=sandbox)
-    result = grading.save(the_course, submission, report)
+        with progress_on(quiet) as progress:
+            report = grading.grade(submission.unrecorded if no_record else submission, only=case,
+                                   seed=seed, target=target, gpu=gpu, everything=everything,
+                                   on_event=progress, sandbox=sandbox)
+    result = grading.SaveResult(grading.reading_of(the_course, submission)) if no_record else \
+        grading.save(the_course, submission, report)
     try:
         command, before = _after_grade(the_course, submission, report, result)
         first = report.first_failure
@@ -68,14 +95,18 @@ def grade(
         data = report.to_dict()
         for shown_result, graded in zip(data["results"], report.results, strict=True):
             shown_result["replay"] = _replay(submission, graded)
-        data |= {"saved": result.saved, "not_saved": result.complaint,
-                 "hint": offer.to_dict() if offer else None}
+        weak = weak_isolation(report.isolation)
+        data |= {"module": module.id, "isolation_warning": weak, "saved": result.saved,
+                 "not_saved": result.complaint, "hint": offer.to_dict() if offer else None}
         replay = _replay(submission, first)
-        show(as_json, plain, {"module": module.id, **data}, lambda screen: view.show(
-            screen, module, report, _details(report, submission),
-            replay if replay != command else "", result.reading, verbose=verbose,
-            more=_after_pass(submission, report, result),
-            picture=submission.typed("trace") if report.has_picture else ""), command, before)
+        if _emit(output, data | {"next": command}, submission):
+            show(as_json, plain, data, lambda screen: view.show(
+                screen, module, report, _details(report, submission),
+                replay if replay != command else "", result.reading, verbose=verbose,
+                more=_after_pass(submission, report, result),
+                picture=submission.typed("trace") if report.has_picture else ""), command, before)
+        else:
+            warn(weak)
     except KeyboardInterrupt:
         raise Interrupted(recorded=result.saved) from None
     except OSError as error:  # output failed; grade and exit code stand
@@ -86,6 +117,83 @@ def grade(
         return boundary.show_error(result.error)
     warn(result.complaint)
     return report.exit_code
+
+
+def _output_options(output_format: OutputFormat, as_json: bool, out: Path | None, points: int,
+                    visibility: Visibility, case: str | None) -> OutputOptions:
+    """Returns the options of the output.
+
+    Raises:
+        TritonlabError: they contradict each other, or no file can be written to ``out``.
+    """
+    if as_json and output_format not in (OutputFormat.TEXT, OutputFormat.JSON):
+        raise TritonlabError(f"--json and --format {output_format} are two formats.",
+                             "Type one of them.")
+    output_format = OutputFormat.JSON if as_json else output_format
+    if output_format is OutputFormat.TEXT and out is not None:
+        raise TritonlabError("The text of a report is for the screen, not for --out.",
+                             "Name another format with --format.")
+    if output_format.gives_points and case is not None:
+        raise TritonlabError(f"--format {output_format} gives points, and a single case has none.",
+                             "Leave out --case.")
+    output_files.check(out, output_format.kind)
+    commit = output_formats.graded_commit() if output_format is OutputFormat.CLASSROOM50 else None
+    return OutputOptions(output_format, out, points, visibility, commit)
+
+
+def _emit(output: OutputOptions, data: Mapping[str, Any], submission: Submission,
+          public: frozenset[str] = frozenset()) -> bool:
+    """Writes a format to its file or prints it; returns whether the report is still to be shown."""
+    if output.format is OutputFormat.TEXT or (output.format is OutputFormat.JSON
+                                              and output.out is None):
+        return True
+    text = f"{json.dumps(data, indent=2)}\n" if output.format is OutputFormat.JSON else \
+        output.render(data, submission.module, submission.kernel, public)
+    if output.out is None:
+        print(text, end="", flush=True)
+        return False
+    output_files.write(text, output.out, output.format.kind)
+    return True
+
+
+def _grade_for_points(output: OutputOptions, exercise: str | None, module_id: str | None,
+                      seed: str | None, target: str | None, gpu: bool, no_record: bool,
+                      plain: bool) -> int:
+    """Grades all cases for a format that carries points; returns 0 unless the grader broke.
+
+    A file that cannot be graded gets no points: the student has to act, not the instructor.
+
+    Raises:
+        TritonlabError: nothing was decided about the submission, so nothing is written.
+    """
+    from tritonlab.render import report as view
+
+    the_course = course.load()
+    complaint = ""
+    public: frozenset[str] = frozenset()
+    try:
+        submission = resolve(the_course, exercise, module_id)
+        with progress_on(plain) as progress:
+            report = grading.grade(submission.unrecorded if no_record else submission, seed=seed,
+                                   target=target, gpu=gpu, everything=True, on_event=progress)
+        public = grading.public_cases(submission.module)
+        if not no_record:
+            complaint = grading.save(the_course, submission, report).complaint
+    except UnusableFile as error:
+        if module_id is None:
+            raise
+        module = the_course.find(module_id)
+        submission = Submission(module, Path(exercise or EXERCISE), None)
+        report = output_formats.refusal(module, error)
+    data = report.to_dict()
+    output_formats.check_decided(data)
+    if _emit(output, data, submission, public):
+        screen = screen_on(plain)
+        view.show(screen, submission.module, report, _details(report, submission), "",
+                  grading.reading_of(the_course, submission))
+    else:
+        warn(weak_isolation(report.isolation))
+    return warn(complaint)
 
 
 def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:

@@ -106,6 +106,11 @@ def suite_of(module: Module) -> "Suite":
     return grader.load_suite(module.suite, module.folder, module.solution.parent)
 
 
+def public_cases(module: Module) -> frozenset[str]:
+    """Returns the names of the cases that ``python kernel.py`` runs."""
+    return frozenset(case.name for case in suite_of(module).ordered(public_only=True))
+
+
 def steps_of(module: Module) -> tuple[Step, ...]:
     """Returns the steps of an exercise: its groups of hints, in order.
 

@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tritonlab.course.course import EXERCISE, Course, Module
@@ -35,6 +35,11 @@ class Submission:
         own = self.workspace.folder(self.module)
         return all(os.path.realpath(path) == os.path.realpath(own / name)
                    for name, path in self.files.items())
+
+    @property
+    def unrecorded(self) -> "Submission":
+        """The same files without a workspace, so that a grade leaves no trace."""
+        return replace(self, workspace=None)
 
     @property
     def to_edit(self) -> str:
@@ -81,6 +86,9 @@ def resolve(course: Course, name: str | None, module_id: str | None = None) -> S
 def submission_at(course: Course, path: Path, module: Module | None = None) -> Submission:
     """Returns the submission at a path; its folders name the module unless it is given.
 
+    A file in the workspace of somebody else, or in a copy, is graded for the workspace that is in
+    use here, if there is one, and so it is not recorded.
+
     Raises:
         UnusableFile: the file cannot be graded, or belongs to no module.
     """
@@ -95,7 +103,10 @@ def submission_at(course: Course, path: Path, module: Module | None = None) -> S
     if module is None:
         raise UnusableFile(f"{shown(path)} is not in the folder of a module.",
                            "Name its module with `--module ID`.")
-    return Submission(module, path, place, inferred, place.module_here(course) if place else None)
+    own = workspace.find() or place
+    if own is not None:
+        own.check_course(course.id)
+    return Submission(module, path, own, inferred, own.module_here(course) if own else None)
 
 
 def current(course: Course, place: Workspace) -> Module:
