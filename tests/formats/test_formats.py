@@ -13,7 +13,7 @@ from tests.formats import schemas
 from tests.support import toy
 from tritonlab.formats import classroom50, github, gradescope, junit, lines, sarif
 from tritonlab.formats.annotations import annotations
-from tritonlab.formats.classroom50 import GradedCommit, apportioned
+from tritonlab.formats.classroom50 import GradedCommit
 from tritonlab.formats.gradescope import Visibility
 from tritonlab.grading.points import Weights, points
 
@@ -312,6 +312,15 @@ def test_points_of_gradescope_are_those_of_the_grade():
     assert "leaderboard" not in data
 
 
+def test_the_maxima_of_many_checks_add_up_to_the_points():
+    report = toy.report([toy.case(str(n)) for n in range(7)] + [toy.SLOW])
+
+    tests = in_gradescope(report)["tests"]
+
+    assert sum(round(100 * test["max_score"]) for test in tests) == 10_000
+    assert {round(test["max_score"]) for test in tests} == {10, 29}
+
+
 def test_a_score_that_the_class_decides_wins():
     assert in_gradescope(VERDICTS["passed"], score=80)["score"] == 80
     assert in_classroom50(VERDICTS["passed"], score=80)["score"] == 80
@@ -360,13 +369,6 @@ def test_all_or_nothing_has_one_test():
 
     assert [(t["score"], t["max-score"]) for t in result["tests"]] == [(0, 100)]
     assert (results["score"], "max_score" in results["tests"][0]) == (0, False)
-
-
-@pytest.mark.parametrize(("shares", "total", "parts"), [
-    ([1, 1, 1], 10, [4, 3, 3]), ([50, 20, 10, 20], 7, [4, 1, 1, 1]), ([0, 0], 3, [2, 1]),
-    ([1], 0, [0])])
-def test_points_are_apportioned_by_the_largest_remainder(shares, total, parts):
-    assert apportioned(shares, total) == parts
 
 
 def test_a_call_counts_among_the_correctness_checks():

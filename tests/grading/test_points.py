@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tritonlab.grading.points import Weights, points
+from tritonlab.grading.points import Weights, apportioned, points
 
 
 def report(verdict: str, *results: tuple[str, str], steps: tuple[Any, ...] = ()) -> dict[str, Any]:
@@ -72,3 +72,10 @@ def test_a_case_that_the_machine_cannot_tell_is_not_counted(verdict):
     graded = report("FAILED", ("correctness", "FAILED"), ("performance", verdict))
 
     assert [group.kind for group in points(graded).groups] == ["correctness"]
+
+
+@pytest.mark.parametrize(("shares", "total", "parts"), [
+    ([1, 1, 1], 10, [4, 3, 3]), ([50, 20, 10, 20], 7, [4, 1, 1, 1]), ([0, 0], 3, [2, 1]),
+    ([1], 0, [0])])
+def test_points_are_apportioned_by_the_largest_remainder(shares, total, parts):
+    assert apportioned(shares, total) == parts

@@ -4,7 +4,7 @@ https://github.com/foundation50/classroom50/wiki/Advanced-Autograding
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from grader.report import Verdict
 from tritonlab.formats.annotations import clean, described, first_failure, weak_isolation
 from tritonlab.formats.steps import steps
-from tritonlab.grading.points import Points, counted, kind_of
+from tritonlab.grading.points import Points, apportioned, counted, kind_of
 
 SCHEMA = "classroom50/result/v1"
 _MOST_CHARS = 20_000
@@ -68,20 +68,6 @@ def render(report: Mapping[str, Any], module_id: str, points: Points, graded: Gr
         "max-score": most, "tests": tests,
     }
     return json.dumps(data, indent=2) + "\n"
-
-
-def apportioned(shares: Sequence[float], total: int) -> list[int]:
-    """Returns integers in proportion to ``shares`` that add up to ``total``.
-
-    The largest remainders are rounded up (Hamilton's method).
-    """
-    whole = sum(shares)
-    exact = [total * share / whole if whole else total / len(shares) for share in shares]
-    parts = [int(value) for value in exact]
-    by_remainder = sorted(range(len(exact)), key=lambda i: parts[i] - exact[i])
-    for index in by_remainder[:total - sum(parts)]:
-        parts[index] += 1
-    return parts
 
 
 def _tests(report: Mapping[str, Any], module_id: str, points: Points,

@@ -19,7 +19,7 @@ from tritonlab.formats.annotations import (
     weak_isolation,
 )
 from tritonlab.formats.steps import StepOutcome, steps
-from tritonlab.grading.points import Points, counted, kind_of
+from tritonlab.grading.points import Points, apportioned, counted, kind_of
 
 REVEALS = ("verdict", "first-failure", "all")  # how much of the failures is described
 _MOST_OUTPUT_CHARS = 10_000
@@ -42,9 +42,10 @@ def render(report: Mapping[str, Any], module_id: str, points: Points, *,
            name: str = "") -> str:
     """Returns the file of one grade: a test for each check, or for each step with blanks left.
 
-    Tests are numbered by the first TODO of the step, otherwise by kind and check. Their scores are
-    rounded to 4 decimals. Checks without points have no test: those that were skipped or too noisy
-    to tell, and those that never decide.
+    Tests are numbered by the first TODO of the step, otherwise by kind and check. Their scores have
+    two decimals, and the maxima add up to ``points.out_of``; the score of the submission is exact.
+    Checks without points have no test: those that were skipped or too noisy to tell, and those that
+    never decide.
 
     Args:
         report: from ``grader.report.Report.to_dict``, of a grade with effort "whole".
@@ -88,18 +89,20 @@ def _step(step: StepOutcome, visibility: str) -> dict[str, Any]:
 
 def _checks(report: Mapping[str, Any], points: Points, first: Mapping[str, Any] | None,
             public: Collection[str], visibility: str, reveal: str) -> list[dict[str, Any]]:
-    groups = {group.kind: (number, group) for number, group in enumerate(points.groups, 1)}
+    results = counted(report)
+    numbers = {group.kind: number for number, group in enumerate(points.groups, 1)}
+    shares = {group.kind: group.out_of / group.total for group in points.groups}
+    hundredths = apportioned([shares[kind_of(result)] for result in results],
+                             round(100 * points.out_of)) if shares else [0] * len(results)
     of_kind: dict[str, int] = {}
     tests = []
-    for result in counted(report):
+    for result, most in zip(results, hundredths, strict=True):
         kind, passed = kind_of(result), result["verdict"] == Verdict.PASSED
         of_kind[kind] = of_kind.get(kind, 0) + 1
         test = _test(result, first, reveal, _seen_when(result, public, visibility))
-        if kind in groups:
-            number, group = groups[kind]
-            most = round(group.out_of / group.total, 4)
-            test |= {"score": most if passed else 0, "max_score": most,
-                     "number": f"{number}.{of_kind[kind]}"}
+        if shares:
+            test |= {"score": most / 100 if passed else 0, "max_score": most / 100,
+                     "number": f"{numbers[kind]}.{of_kind[kind]}"}
         tests.append(test | {"status": "passed" if passed else "failed"})
     return tests
 

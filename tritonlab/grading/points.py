@@ -109,3 +109,17 @@ def points_of(cases: Sequence[Count], passes: bool, weights: Weights | None = No
         groups.append(GroupPoints(one.kind, one.passed, one.total,
                                   most * one.passed / one.total, most))
     return Points(tuple(groups), out_of if passes else sum(g.points for g in groups), out_of)
+
+
+def apportioned(shares: Sequence[float], total: int) -> list[int]:
+    """Returns integers in proportion to ``shares`` that add up to ``total``.
+
+    The largest remainders are rounded up (Hamilton's method).
+    """
+    whole = sum(shares)
+    exact = [total * share / whole if whole else total / len(shares) for share in shares]
+    parts = [int(value) for value in exact]
+    by_remainder = sorted(range(len(exact)), key=lambda i: parts[i] - exact[i])
+    for index in by_remainder[:total - sum(parts)]:
+        parts[index] += 1
+    return parts
