@@ -77,10 +77,10 @@ def every_format(report: Report, file: str = FILE) -> dict[str, str]:
 
 @pytest.mark.parametrize("report", VERDICTS.values(), ids=VERDICTS)
 def test_every_verdict_is_valid_in_every_schema(report):
-    in_sarif(report)
-    in_junit(report)
-    in_gradescope(report)
-    in_classroom50(report)
+    n_tests = [len(in_junit(report)[0].findall("testcase")), len(in_sarif(report)["results"]),
+               len(in_gradescope(report)["tests"]), len(in_classroom50(report)["tests"])]
+
+    assert n_tests[0] >= max(n_tests[1:3])
 
 
 @pytest.mark.parametrize("report", VERDICTS.values(), ids=VERDICTS)
