@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.classroom [--students N] [--json FILE]
 
-The target is 2 s a layout; keeping the files comes on top. The last row has a roster on which no
-student is, so that the nearest ones are looked up for each.
+CPU seconds of one process. The target is 2 s a layout; keeping the files comes on top. One row has
+a roster on which no student is, so that the nearest ones are looked up for each.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from tritonlab.classroom import importers
 from tritonlab.classroom.roster import Roster, Student
 from tritonlab.course import course
 
-LIMIT_S = 2.0
+LIMIT_CPU_S = 2.0
 
 
 def main() -> int:
@@ -38,23 +38,23 @@ def main() -> int:
             if layout == "moodle":
                 strangers = Roster(tuple(Student(f"x{one.id}", f"{one.name} Q") for one in roster))
                 seconds["moodle, strangers"] = measured(path, strangers, 0)
-    figures = {"students": chosen.students, "bytes": len(solution), "limit_s": LIMIT_S,
-               "cpus": len(os.sched_getaffinity(0)), "seconds": seconds}
+    figures = {"students": chosen.students, "bytes": len(solution), "limit_cpu_s": LIMIT_CPU_S,
+               "cpus": len(os.sched_getaffinity(0)), "cpu_seconds": seconds}
     print(json.dumps(figures, indent=1))
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
-    return int(any(row["total"] > LIMIT_S for name, row in seconds.items()
+    return int(any(row["total"] > LIMIT_CPU_S for name, row in seconds.items()
                    if "strangers" not in name))
 
 
 def measured(path: Path, roster: Roster, matches: int) -> dict[str, float]:
-    """Seconds to read and to match; raises RuntimeError unless so many students match."""
-    started = time.perf_counter()
+    """CPU seconds to read and to match; raises RuntimeError unless so many students match."""
+    started = time.process_time()
     incoming = list(importers.read(path))
-    is_read = time.perf_counter()
+    is_read = time.process_time()
     students = {match.student.id for one in incoming
                 if (match := roster.match(one.student_text, one.ids)).student}
-    ended = time.perf_counter()
+    ended = time.process_time()
     if len(students) != matches:
         raise RuntimeError(f"{path}: {len(students)} of {matches} students match")
     return {"read": round(is_read - started, 3), "match": round(ended - is_read, 3),

@@ -214,6 +214,18 @@ def test_what_is_not_an_archive_is_an_error(tmp_path, name, data):
         read(tmp_path / name)
 
 
+def test_an_entry_without_a_name_is_ignored(tmp_path):
+    path = zipped(tmp_path / "in.zip", {"alice/kernel.py": A, "x": B})
+    data = path.read_bytes()
+    entry = data.rindex(b"PK\x01\x02")
+    renamed = data[:entry + 28] + b"\0\0" + data[entry + 30:entry + 46] + data[entry + 47:]
+    end = renamed.rindex(b"PK\x05\x06")
+    size = struct.unpack_from("<I", renamed, end + 12)[0] - 1
+    path.write_bytes(renamed[:end + 12] + struct.pack("<I", size) + renamed[end + 16:])
+
+    assert [one.files for one in read(path)] == [{"kernel.py": A}]
+
+
 def test_an_archive_of_a_student_that_is_refused_is_that_student_s_problem(tmp_path):
     evil = zipped(tmp_path / "evil.zip", {"../kernel.py": A}).read_bytes()
     nested = zipped(tmp_path / "nested.zip", {"kernel.zip": evil}).read_bytes()

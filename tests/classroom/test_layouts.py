@@ -270,6 +270,15 @@ def test_a_result_that_the_student_committed_gives_no_time(tmp_path):
     assert [one.at for one in read(tmp_path)] == [at]
 
 
+def test_a_result_that_is_not_json_gives_no_time(tmp_path):
+    at = datetime(2026, 10, 1, tzinfo=UTC)
+    clone = tmp_path / "cs149-hw1-alice"
+    class_layouts.git_clone(clone, {".classroom50.yaml": b"", "kernel.py": A}, at)
+    (clone / "result.json").write_bytes(b'{"schema": "\xbf"}')
+
+    assert [one.at for one in read(tmp_path)] == [at]
+
+
 def test_names_with_hyphens_are_told_apart_by_what_most_repositories_state(tmp_path):
     for user, stated in (("doe", "hw-1"), ("j-doe", "hw-1-j"), ("roe", "hw-1"), ("k-x", "hw-1")):
         class_layouts.git_clone(tmp_path / f"cs-149-hw-1-{user}", {

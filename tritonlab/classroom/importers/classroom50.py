@@ -93,7 +93,7 @@ def _pushed(clone: FileTree, content: FileTree, commit: Commit) -> datetime | No
         return None
     try:
         result = msgspec.json.decode(clone.content(RESULT), type=_Result)
-    except (UnusableFile, msgspec.DecodeError, RecursionError):
+    except (UnusableFile, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     is_of_commit = result.schema == SCHEMA and result.commit.rpartition("/")[2] == commit.id
     return result.datetime if is_of_commit and result.datetime.tzinfo else None

@@ -10,6 +10,7 @@ import io
 import os
 import re
 import stat
+import struct
 import tarfile
 import zipfile
 import zlib
@@ -36,7 +37,7 @@ _IGNORED = {"__MACOSX", "__pycache__", "node_modules"}
 _HIDDEN = {MARK, ".classroom50.yaml"}  # read although their names begin with a dot
 _RECORDS = {JOURNAL, "course.json"}  # read in the folder of a workspace's records
 _BROKEN = (zipfile.BadZipFile, tarfile.TarError, zlib.error, EOFError, OSError, ValueError,
-           RuntimeError, NotImplementedError)  # RuntimeError: a password is needed
+           LookupError, struct.error, OverflowError, RuntimeError)  # of a password; unsupported
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ def _zip(file: BinaryIO, name: str) -> FileTree:
     for info in infos:
         path = "/".join(_parts(_zip_name(info), name))
         kind = stat.S_IFMT(info.external_attr >> 16) if info.create_system == 3 else 0
-        if info.is_dir() or not path or not is_wanted(path):
+        if not path or info.is_dir() or not is_wanted(path):
             continue
         if kind not in (0, stat.S_IFREG):
             left_out[path] = _kind(kind == stat.S_IFLNK)
