@@ -1084,6 +1084,7 @@ _MISTAKES = {
     "placement": "The expression has the right parts, but one stands in the wrong place: check "
                  "what belongs inside the parentheses of each call and group.",
     "names": "Two names in this statement are in each other's place.",
+    "values": "This statement, or one that computes a name it reads, gives a wrong value.",
     "bound": "A bound is wrong: a mask compares each index with the size of its own dimension.",
     "stride": "A stride in an address is wrong: an index is multiplied by the distance, in "
               "elements, to the next index of its own dimension.",
@@ -1171,18 +1172,23 @@ def of_pattern(data: Data) -> str:
     return ""
 
 
-def mistake(kind: str, part: str = "", unused: Sequence[str] = ()) -> str:
+def mistake(kind: str, part: str = "", unused: Sequence[str] = (),
+            reads: Sequence[str] = ()) -> str:
     """The meaning of a finding whose cause is a statement with this kind of mistake.
 
     Args:
         part: the submission's expression that is wrong, where it is a single one.
         unused: names of the submission that the right statement uses and nothing else does.
+        reads: names of the submission that only the wrong statement uses.
     """
     words = [_MISTAKES[kind]]
     if part:
         words.append(f"Look at `{part}`.")
     if unused:
         words.append(f"{_code(unused)} {'is' if len(unused) == 1 else 'are'} not used anywhere.")
+    if reads:
+        words.append(f"Check {_code(reads)} first: nothing else reads "
+                     f"{'it' if len(reads) == 1 else 'them'}.")
     return " ".join(words)
 
 

@@ -45,6 +45,7 @@ class Cause:
         part: the submission's expression that is wrong, where it is a single one.
         unused: names that the submission defines in this function and never uses, and that the
             right statement uses.
+        reads: names that only this statement reads, where the solution computes it another way.
         own: proved by another name of the submission, and not by a statement of the solution.
     """
 
@@ -55,6 +56,7 @@ class Cause:
     in_solution: range = range(0)
     part: str = ""
     unused: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
     own: bool = False
 
     def may_be(self, mutant: Mutant, solution: str) -> bool:
@@ -102,6 +104,11 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
     deciding = search.smallest(differing)
     if not 0 < len(deciding) <= MOST_CAUSES:
         return []
+    rewritten = _rewritten(mine, deciding)
+    if rewritten is not None:
+        one, reads = rewritten
+        return [Cause(one.line, "values", todo=numbers.get(one.line),
+                      in_solution=_lines(one.theirs), reads=reads)]
     of_solution = places(theirs, solution, numbered_comments(solution), exercise).lines
     return [Cause(max(1, one.line), kind_of(one.mine, one.theirs), one.mine is None,
                   of_solution.get(one.solution_line) or numbers.get(one.line),
@@ -128,10 +135,49 @@ def wrong_name(text: str, lines: Sequence[int], passes: Passes,
     return []
 
 
+def _rewritten(tree: ast.Module,
+               deciding: Sequence[Edit]) -> tuple[Edit, tuple[str, ...]] | None:
+    """The statement that the solution computes from a name that the submission lacks.
+
+    With it come the submission's names that nothing but this statement reads.
+    """
+    added = [one for one in deciding if one.mine is None and isinstance(one.theirs, ast.Assign)]
+    changed = [one for one in deciding if one.mine is not None and one.theirs is not None]
+    if len(added) != 1 or len(changed) != 1 or not _stored(added[0]) & _read(changed[0].theirs):
+        return None
+    around = _function_around(tree, changed[0].line)
+    if around is None:
+        return None
+    defined = {node.id for node in ast.walk(around)
+               if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    elsewhere = [node.id for node in ast.walk(around)
+                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    own = [node.id for node in ast.walk(changed[0].mine or ast.Pass())
+           if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)]
+    reads = tuple(name for name in dict.fromkeys(own) if name in defined
+                  and own.count(name) == elsewhere.count(name)
+                  and name not in _read(changed[0].theirs))
+    return (changed[0], reads) if reads else None
+
+
+def _stored(edit: Edit) -> set[str]:
+    return {node.id for node in ast.walk(edit.theirs or ast.Pass())
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _read(node: ast.AST | None) -> set[str]:
+    return {one.id for one in ast.walk(node or ast.Pass())
+            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+
+
+def _function_around(tree: ast.Module, line: int) -> ast.FunctionDef | None:
+    return next((node for node in tree.body if isinstance(node, ast.FunctionDef)
+                 and node.lineno <= line <= syntax.last_line(node)), None)
+
+
 def _unused(tree: ast.Module, edit: Edit) -> tuple[str, ...]:
     """Names of the function around an edit that only the right statement would use."""
-    around = next((node for node in tree.body if isinstance(node, ast.FunctionDef)
-                   and node.lineno <= edit.line <= syntax.last_line(node)), None)
+    around = _function_around(tree, edit.line)
     if around is None or edit.theirs is None:
         return ()
     named = [node for node in ast.walk(around) if isinstance(node, ast.Name)]

@@ -74,6 +74,20 @@ def test_a_name_that_only_the_right_statement_would_use_is_unused():
         "used anywhere.")
 
 
+def test_values_that_the_solution_computes_another_way_name_what_is_read_for_them():
+    right = "def f(x, n):\n    begin = x * n\n    inside = begin <= n\n    return inside\n"
+    wrong = "def f(x, n):\n    first = x // n\n    last = x + n\n" \
+            "    inside = (first <= n) & (n <= last)\n    return inside\n"
+
+    [cause] = causes(wrong, right, "", {"f"},
+                     lambda text: "begin = x" in text and "begin <=" in text)
+
+    assert (cause.line, cause.missing, cause.reads) == (4, False, ("first", "last"))
+    assert messages.mistake(cause.kind, reads=cause.reads) == (
+        "This statement, or one that computes a name it reads, gives a wrong value. Check `first` "
+        "and `last` first: nothing else reads them.")
+
+
 def test_names_that_only_the_submission_has_are_no_cause():
     own = RIGHT.replace("    a0 = x + 0\n", "    y = x\n    z = 1\n    a0 = y + 0\n")
     wrong = own.replace("a5 = x + 5", "a5 = y + 50")
