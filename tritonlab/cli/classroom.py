@@ -328,7 +328,8 @@ def import_(
 def export(
     assignment: AssignmentName,
     to: Annotated[str, typer.Option(
-        metavar="TARGET", help="canvas, moodle, csv or jsonl.")] = "csv",
+        metavar="TARGET",
+        help="canvas, moodle, csv, jsonl, junit, gradescope or classroom50.")] = "csv",
     fill: Annotated[Path | None, typer.Option(
         metavar="FILE", help="The file that Canvas or Moodle exported, to be filled in.")] = None,
     column: Annotated[str, typer.Option(

@@ -1,5 +1,6 @@
 """An export of an assignment's points: its files, and the event that keeps what was given."""
 
+import functools
 import hashlib
 import os
 import re
@@ -8,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tritonlab.classroom.book import Book
-from tritonlab.classroom.export import canvas, moodle, written
+from tritonlab.classroom.export import canvas, moodle, reports, written
 from tritonlab.classroom.export.comment import comment
 from tritonlab.classroom.export.csv_table import MOST_BYTES
 from tritonlab.classroom.export.student_points import (
@@ -17,6 +18,7 @@ from tritonlab.classroom.export.student_points import (
     changed,
     points_of_all,
     problems_of,
+    sentence,
 )
 from tritonlab.classroom.roster import Roster
 from tritonlab.classroom.settings import ClassAssignment, ClassSettings
@@ -25,7 +27,8 @@ from tritonlab.errors import TritonlabError, not_saved, reason_of, shown
 from tritonlab.progress import safe_files
 
 FILLED = ("canvas", "moodle")  # targets whose own file is filled in
-ENDINGS = {"canvas": ".csv", "moodle": ".csv", "csv": ".csv", "jsonl": ".jsonl"}
+ENDINGS = {"canvas": ".csv", "moodle": ".csv", "csv": ".csv", "jsonl": ".jsonl",
+           "junit": ".xml", "gradescope": "", "classroom50": ""}  # "": a folder
 TARGETS = tuple(ENDINGS)
 _Writer = Callable[[list[StudentPoints], ClassAssignment], bytes]
 _WRITERS: dict[str, _Writer] = {"csv": written.to_csv, "jsonl": written.to_jsonl}
@@ -47,7 +50,8 @@ def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
     """
     if to not in TARGETS:
         raise TritonlabError(f"'{to}' is not a target.", f"Name one of {', '.join(TARGETS)}.")
-    everyone = points_of_all(book, roster, assignment, now or datetime.now(UTC))
+    now = now or datetime.now(UTC)
+    everyone = points_of_all(book, roster, assignment, now)
     before = book.exported.get((assignment.name, to), {})
     selected = changed(everyone, before) if only_changed else everyone
     if to in FILLED:
@@ -57,8 +61,12 @@ def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
         if source is not None or column:
             raise TritonlabError(f"An export to {to} fills in no file.",
                                  "Leave out --fill and --column.")
-        result = Exported({"": _WRITERS[to](selected, assignment)},
-                          {one.student.id: one.points for one in selected if one.settled})
+        if to in _WRITERS:
+            result = Exported({"": _WRITERS[to](selected, assignment)})
+            reported = selected
+        else:
+            result, reported = _reports(settings, store, selected, assignment, to, now)
+        result.scores = {one.student.id: one.points for one in reported if one.settled}
     result.problems[:0] = problems_of(everyone, roster)
     return result
 
@@ -77,6 +85,27 @@ def _filled(roster: Roster, store: Store, everyone: list[StudentPoints],
         raise TritonlabError("Moodle's worksheet has one column of grades.", "Leave out --column.")
     return moodle.fill(content, name, everyone, roster, assignment, changed=selected,
                        comment_on=lambda one: comment(one, assignment.reveal, store.result))
+
+
+def _reports(settings: ClassSettings, store: Store, selected: list[StudentPoints],
+             assignment: ClassAssignment, to: str, now: datetime
+             ) -> tuple[Exported, list[StudentPoints]]:
+    result_of = functools.cache(store.result)
+    settled = [one for one in selected if one.settled]
+    damaged = [one for one in settled if any(
+        module.graded and result_of(module.graded.key) is None for module in one.score.modules)]
+    students = [one for one in settled if one not in damaged]
+    result = Exported(problems=sentence(
+        [one.student for one in damaged], "whose result is missing or damaged", "left out"))
+    if to == "junit":
+        result.files[""] = reports.to_junit(students, result_of)
+        return result, students
+    for one in students:
+        text = reports.to_gradescope(one, assignment, result_of) if to == "gradescope" else \
+            reports.to_classroom50(one, settings, assignment, result_of, now)
+        if text is not None:
+            result.files[f"{file_name(one.student.id)}.json"] = text.encode()
+    return result, students
 
 
 def default_place(root: Path, assignment: ClassAssignment, to: str) -> Path:
