@@ -12,7 +12,6 @@ from markupsafe import escape
 
 from grader.report import CaseResult
 from tritonlab import errors
-from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import Interrupted, TritonlabError
 from tritonlab.grading import grade as grading
@@ -22,7 +21,7 @@ from tritonlab.render import exercise, report
 from tritonlab.render.notebook import NotebookScreen
 from tritonlab.trace import program_steps
 from tritonlab.trace.page import page
-from tritonlab.workspace import reset, start, submission, workspace
+from tritonlab.workspace import course_choice, reset, start, submission, workspace
 from tritonlab.workspace.workspace import Workspace
 
 _UPDATE_S = 0.5  # between two lines of progress
@@ -47,7 +46,7 @@ class Magics:
         """The magics ``%%kernel`` and ``%kernel``."""
         with self._errors_as_sentences():
             arguments = _parsed("kernel", line, "module")
-            the_course = course.load()
+            the_course = course_choice.load()
             if arguments.module is None:
                 raise TritonlabError("Name the module of the cell.",
                                      f"Such as `%%kernel {the_course.example}`.")
@@ -66,7 +65,7 @@ class Magics:
         """The magic ``%hint``."""
         with self._errors_as_sentences():
             arguments = _parsed("hint", line, "module", "--todo", "--function")
-            the_course = course.load()
+            the_course = course_choice.load()
             place = workspace.require(the_course.example)
             module = the_course.find(arguments.module) if arguments.module else \
                 submission.current(the_course, place)
@@ -84,7 +83,7 @@ class Magics:
             arguments = _parsed("trace", line, "module", "--case", "--seed", "--program",
                                 "--launch")
             program = kernels.place_in_grid(arguments.program) or ()
-            the_course = course.load()
+            the_course = course_choice.load()
             place = workspace.require(the_course.example)
             module = the_course.find(arguments.module) if arguments.module else \
                 submission.current(the_course, place)

@@ -180,7 +180,7 @@ def test_a_workspace_belongs_to_one_course(run, two_courses, home, words):
     assert (refused.code, refused.out) == (2, "")
     assert refused.err == (
         f"The workspace {workspace} belongs to the course toy, and the course in use is cs149. "
-        "Let TRITONLAB_COURSE name the folder of toy, then repeat the command.\n")
+        "Install toy, or let TRITONLAB_COURSE name its folder, then repeat the command.\n")
     assert sorted(path for path in workspace.rglob("*") if path.name != ".lock") == before
 
 

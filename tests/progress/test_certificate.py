@@ -117,8 +117,8 @@ def test_the_json_has_the_documented_fields(place, toy_course):
 
     data = json.loads(made.to_json())
 
-    assert set(data) == {"schema", "course", "name", "tritonlab", "updated", "journal", "totals",
-                         "modules"}
+    assert set(data) == {"schema", "course", "course_version", "name", "tritonlab", "updated",
+                         "journal", "totals", "modules"}
     assert data["schema"] == 2
     assert data["totals"]["tracks"]["track1"] == {
         "title": "Missing Elements", "passed": 1, "total": 2, "earlier": 0}

@@ -73,8 +73,8 @@ def test_a_line_is_canonical_and_holds_nothing_personal(journal, folder):
     data = json.loads(line)
 
     assert line == json.dumps(data, sort_keys=True, separators=(",", ":")).encode() + b"\n"
-    assert set(data) == {"schema", "seq", "event", "course", "module", "date", "time", "prev",
-                         "sha256", "number"}
+    assert set(data) == {"schema", "seq", "event", "course", "course_version", "module", "date",
+                         "time", "prev", "sha256", "number"}
     assert re.fullmatch(r"\d\d:\d\d", data["time"])
     assert str(folder).encode() not in line
 

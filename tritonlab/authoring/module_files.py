@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import grader
 from grader.processes.cache import folder_sha256
 from grader.suite import Suite
 from tritonlab.course.course import ANSWERS, GRADING, PICTURE, Course, Module, Roots
@@ -42,7 +41,7 @@ class Material:
 def read(module: Module, starter: str) -> Material:
     """Reads a module whose files are complete. Raises any error of the author's suite."""
     before = digests(module)
-    suite = grader.load_suite(module.suite)
+    suite = module.load_suite()
     exercise, solution = (
         {name: (folder / name).read_text("utf-8") for name in (KERNEL, *suite.files)
          if (folder / name).is_file()}

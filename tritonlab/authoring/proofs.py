@@ -34,11 +34,16 @@ class Fact:
     conditions: tuple[str, ...] = ()
 
     @property
+    def _conditions(self) -> tuple[str, ...]:
+        asked = self.material.module.override.pass_at
+        return self.conditions if asked is None else (*self.conditions, f"pass_at={asked}")
+
+    @property
     def key(self) -> str:
         """The digest of all that the proof depends on."""
         gpus = detect.names() if detect.present() else ()
         parts = (self.statement, {kind: self.material.digests[kind] for kind in self.kinds},
-                 self.conditions, _CODE, versions(), platform.machine(), gpus)
+                 self._conditions, _CODE, versions(), platform.machine(), gpus)
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 

@@ -8,7 +8,7 @@ import typer
 from grader.report import EXIT_GRADER_BROKE
 from tritonlab.cli.boundary import progress_on, screen_on, show, verb
 from tritonlab.cli.options import Json, Plain
-from tritonlab.course import course
+from tritonlab.workspace import course_choice
 
 
 @verb
@@ -18,7 +18,7 @@ def tour(as_json: Json = False, plain: Plain = False) -> int:
     from tritonlab.render import doctor as view
 
     screen = screen_on(plain)
-    the_course = course.load()
+    the_course = course_choice.load()
     module = the_course.find(the_tour.MODULE)
     taken = []
     with progress_on(plain or as_json) as progress:

@@ -22,7 +22,7 @@ from tritonlab.errors import Interrupted, TritonlabError, UnusableFile
 from tritonlab.formats.annotations import weak_isolation
 from tritonlab.formats.gradescope import Visibility
 from tritonlab.grading import grade as grading
-from tritonlab.workspace import editor, output_files, workspace
+from tritonlab.workspace import course_choice, editor, output_files, workspace
 from tritonlab.workspace.submission import Submission, resolve, submission_at
 
 
@@ -78,7 +78,7 @@ def grade(
     if output.format.gives_points:
         return _grade_for_points(output, exercise, module_id, seed, target, gpu, no_record, plain)
     with grading.start_sandbox() as sandbox:  # which takes longest, and warms up beside the rest
-        the_course = course.load()
+        the_course = course_choice.load()
         submission = resolve(the_course, exercise, module_id)
         module = submission.module
         with progress_on(quiet) as progress:
@@ -168,7 +168,7 @@ def _grade_for_points(output: OutputOptions, exercise: str | None, module_id: st
     """
     from tritonlab.render import report as view
 
-    the_course = course.load()
+    the_course = course_choice.load()
     complaint = ""
     public: frozenset[str] = frozenset()
     try:
@@ -208,7 +208,7 @@ def _grade_pending(as_json: bool, plain: bool, *others: object) -> int:
     if any(others):
         raise TritonlabError("--pending takes no module, case, seed or GPU.",
                              "Type `tritonlab grade --pending` alone.")
-    the_course = course.load()
+    the_course = course_choice.load()
     place = workspace.require(the_course.example)
     gpu_upgrade.require_gpu()
     with progress_on(plain or as_json) as progress:
@@ -230,7 +230,7 @@ def run_exercise(path: str) -> int:
 def _run_exercise(path: str) -> int:
     from tritonlab.render import report as view
 
-    the_course = course.load()
+    the_course = course_choice.load()
     submission = submission_at(the_course, Path(path))
     with progress_on(plain=False) as progress:
         report = grading.grade(submission, public_only=True, on_event=progress)
@@ -328,7 +328,7 @@ def watch(
                              "printed until Ctrl-C.")
     if target is not None:
         grading.find_target(target)
-    the_course = course.load()
+    the_course = course_choice.load()
     submission = resolve(the_course, exercise, module_id)
     if edit:  # one that needs the terminal is opened by a key
         warn(editor.open_in_editor(submission.kernel))

@@ -10,10 +10,9 @@ from grader.engine.compiler import targets
 from tritonlab.cli import options
 from tritonlab.cli.boundary import progress_on, show, verb, warn
 from tritonlab.cli.options import CurrentOr, Json, OfModule, Plain
-from tritonlab.course import course
 from tritonlab.grading import grade as grading
 from tritonlab.progress import caches
-from tritonlab.workspace import output_files
+from tritonlab.workspace import course_choice, output_files
 from tritonlab.workspace.submission import resolve
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def inspect(
 
     the_target = grading.find_target(target)
     output_files.check(html)
-    submission = resolve(course.load(), exercise, module_id)
+    submission = resolve(course_choice.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
         inspected = kernels.inspect(submission, the_target, case=case, on_event=progress,
                                     listings=ptx or sass or html is not None)
@@ -93,7 +92,7 @@ def trace(
 
     place = kernels.place_in_grid(program)
     output_files.check(html)
-    submission = resolve(course.load(), exercise, module_id)
+    submission = resolve(course_choice.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
         traced = kernels.trace(submission, case=case, seed=seed, program=place or (),
                                launch=launch - 1, on_event=progress)
@@ -146,7 +145,7 @@ def bench(
     the_target = grading.find_target(target) if target else None if gpu else detect.default_target()
     output_files.check(html)
     output_files.check(png, output_files.PICTURE)
-    submission = resolve(course.load(), exercise, module_id)
+    submission = resolve(course_choice.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
         benchmark = kernels.bench(submission, function=function, target=the_target,
                                   on_event=progress)

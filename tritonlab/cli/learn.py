@@ -13,7 +13,7 @@ from tritonlab.errors import TritonlabError
 from tritonlab.grading import hints
 from tritonlab.progress import certificate
 from tritonlab.progress.journal import JournalReading
-from tritonlab.workspace import editor, output_files, workspace
+from tritonlab.workspace import course_choice, editor, output_files, workspace
 from tritonlab.workspace import start as begin
 from tritonlab.workspace.submission import current, exercise, own
 from tritonlab.workspace.workspace import Workspace
@@ -28,7 +28,7 @@ Edit = Annotated[bool, typer.Option(
 def start(module_id: ModuleId, edit: Edit = False, as_json: Json = False,
           plain: Plain = False) -> int:
     """Copy a module's exercise into your workspace; your own work is never overwritten."""
-    the_course = course.load()
+    the_course = course_choice.load()
     return _begin(the_course, the_course.find(module_id), edit, as_json, plain)
 
 
@@ -41,7 +41,7 @@ def next_(edit: Edit = False, as_json: Json = False, plain: Plain = False) -> in
     the last comes the first. Electives come once no core module is left, except warm-ups, which
     come before the module that they prepare for.
     """
-    the_course = course.load()
+    the_course = course_choice.load()
     place = workspace.find()
     reading = place.journal(the_course).read() if place else JournalReading(())
     here = place.module_here(the_course) if place else None
@@ -72,7 +72,7 @@ def read(
     """Show the lesson of a module, or the page `grading`."""
     from tritonlab.render import lesson as view
 
-    the_course = course.load()
+    the_course = course_choice.load()
     place = workspace.find()
     if module_id == GRADING:
         name, title, text = GRADING, "How kernels are graded", course.grading_page()
@@ -203,7 +203,7 @@ def solution(
 
 def _meant(module_id: str | None) -> tuple[Course, Workspace, Module]:
     """Returns the course, the workspace and the module of an optional id."""
-    the_course = course.load()
+    the_course = course_choice.load()
     place = workspace.require(the_course.example)
     place.check_course(the_course.id)
     module = the_course.find(module_id) if module_id else current(the_course, place)

@@ -15,11 +15,10 @@ import typer
 
 from grader.engine.compiler import targets
 from grader.finding import NAMES
-from tritonlab.course import course
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.progress import caches
-from tritonlab.workspace import workspace
+from tritonlab.workspace import course_choice, workspace
 from tritonlab.workspace.submission import current
 from tritonlab.workspace.workspace import Workspace
 
@@ -52,7 +51,7 @@ def harmless(function: Callable[P, list[T]]) -> Callable[P, list[T]]:
 @harmless
 def modules(incomplete: str) -> list[Completion]:
     """Completes ids of modules, otherwise their other names, such as 1.3 or a slug."""
-    modules = [*course.load().modules]
+    modules = [*course_choice.load().modules]
     by_id = [(module.id, module.title) for module in modules if module.id.startswith(incomplete)]
     return by_id or [(name, module.title) for module in modules
                      for name in (module.slug, *module.names) if name.startswith(incomplete)]
@@ -61,7 +60,7 @@ def modules(incomplete: str) -> list[Completion]:
 @harmless
 def tracks(incomplete: str) -> list[Completion]:
     """Completes prefixes of ids, such as ``track2/``."""
-    return [(f"{track.id}/", track.title) for track in course.load().tracks]
+    return [(f"{track.id}/", track.title) for track in course_choice.load().tracks]
 
 
 @harmless
@@ -81,7 +80,7 @@ def codes(incomplete: str) -> list[Completion]:
 @harmless
 def functions(ctx: typer.Context, incomplete: str) -> list[str]:
     """Completes the functions of the module that have hints."""
-    the_course = course.load()
+    the_course = course_choice.load()
     module = _module_meant(ctx, the_course, workspace.require(the_course.example))
     return list(dict.fromkeys(name for group in module.hints for name in group.functions))
 
@@ -93,7 +92,7 @@ def cases(ctx: typer.Context, incomplete: str) -> list[str]:
     They contain spaces. zsh and fish escape them; for bash they are quoted here unless the user has
     opened a quote.
     """
-    the_course = course.load()
+    the_course = course_choice.load()
     place = workspace.require(the_course.example)
     names = caches.load_case_names(place.mark).get(_module_meant(ctx, the_course, place).id, [])
     matches = [name for name in names if name.startswith(incomplete)]

@@ -17,7 +17,7 @@ from tritonlab.progress import certificate as certificates
 from tritonlab.progress import merge as merging
 from tritonlab.progress import progress_report
 from tritonlab.progress.journal import JournalReading
-from tritonlab.workspace import output_files, workspace
+from tritonlab.workspace import course_choice, output_files, workspace
 
 
 @verb
@@ -25,7 +25,7 @@ def list_(as_json: Json = False, plain: Plain = False) -> int:
     """List all tracks and modules, with your progress."""
     from tritonlab.render import progress as view
 
-    the_course = course.load()
+    the_course = course_choice.load()
     reading = reading_here(the_course)
     shown_certificate = certificates.build(the_course, reading)
     if as_json:
@@ -49,7 +49,7 @@ def status(
     """Show your progress: modules passed, open and left; or every attempt."""
     from tritonlab.render import progress as view
 
-    the_course = course.load()
+    the_course = course_choice.load()
     reading = reading_here(the_course)
     if history or module_id:
         return _history(the_course, reading, module_id, as_json, plain)
@@ -91,7 +91,7 @@ def merge(
     """Merge the record of another machine into this one; merging again changes nothing."""
     from tritonlab.render import progress as view
 
-    the_course = course.load()
+    the_course = course_choice.load()
     place = workspace.require(the_course.example)
     merged = merging.merge(the_course, place.journal(the_course), path)
     show(as_json, plain,
@@ -114,7 +114,7 @@ def certificate(
     from tritonlab.render import certificate_text as view
 
     output_files.check(html)
-    the_course = course.load()
+    the_course = course_choice.load()
     journal = workspace.require(the_course.example).journal(the_course)
     if name is None:
         warning = journal.renew()
@@ -156,7 +156,7 @@ def verify(
     from tritonlab.verify import certificate_reader
     from tritonlab.verify import verify as verification
 
-    the_course = course.load()
+    the_course = course_choice.load()
     file, claimed, problems = certificate_reader.locate(the_course, file)
     root = sources or verification.sources(file, claimed)
     if not root.is_dir():
@@ -182,7 +182,7 @@ def report(
     from tritonlab.render import progress as view
 
     output_files.check(html)
-    the_course = course.load()
+    the_course = course_choice.load()
     place = workspace.require(the_course.example)
     reading = place.journal(the_course).read()
     overview = progress_report.build(the_course, reading, place.mark)

@@ -7,23 +7,29 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 import grader
+from grader.suite.override import Override
+from tritonlab.course import installed
+from tritonlab.course import settings as course_settings
+from tritonlab.course.settings import NOTHING, CourseSettings
 from tritonlab.errors import BadCourse, OtherCourse, UnknownModule
+from tritonlab.version import __version__
+
+if TYPE_CHECKING:
+    from grader.suite import Suite
 
 T = TypeVar("T")
 
-SHIPPED = "tritonlab"  # the id of the shipped course; records without a course belong to it
+SHIPPED = course_settings.SHIPPED
 EXERCISE = "kernel.py"
 LESSON = "README.md"
 PICTURE = "picture.svg"
 ANSWERS = "answers.md"  # to the questions of the lesson, beside the solution
 GRADING = "grading.md"  # in the folder of the tracks: the checks that all modules share
-SETTINGS = "course.toml"  # at the root of a course other than the shipped one
-_ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _FOLDER = re.compile(r"(\d\d)-([a-z0-9]+(?:-[a-z0-9]+)*)")
 
 
@@ -37,9 +43,36 @@ class Roots:
 
 
 def default_roots() -> Roots:
-    """Returns the folders of the course in use: that of TRITONLAB_COURSE, or the shipped one."""
+    """Returns the folders of the course of TRITONLAB_COURSE, or of the shipped one.
+
+    The variable names a folder, or the id of an installed course.
+    """
     other = os.environ.get("TRITONLAB_COURSE")
-    return roots_in(Path(other)) if other else shipped_roots()
+    return roots_of(other) if other else shipped_roots()
+
+
+def roots_of(name: str) -> Roots:
+    """Returns the folders of a course, by its folder or by the id of an installed one."""
+    folder = Path(name)
+    is_course = (folder / "tracks").is_dir() or (folder / course_settings.FILE).is_file()
+    if is_course or not course_settings.ID.fullmatch(name):
+        return roots_in(folder)
+    return roots_of_id(name)
+
+
+def roots_of_id(course_id: str) -> Roots:
+    """Returns the folders of the shipped course or of an installed one, by its id.
+
+    Raises:
+        BadCourse: no installed course has the id.
+    """
+    if course_id == SHIPPED:
+        return shipped_roots()
+    if folder := installed.folder_of(course_id):
+        return roots_in(folder)
+    near = course_settings.nearest(course_id, installed.ids())
+    raise BadCourse(f"No installed course is called '{course_id}'.{near}",
+                    "Install the course with pip, or name its folder.")
 
 
 def package() -> Path:
@@ -93,6 +126,12 @@ class Module:
     files: tuple[str, ...] = ()  # further files of the exercise, by their paths
     before: str = ""  # a warm-up: the id of the module that it directly precedes in its track
     course: str = SHIPPED  # the id of its course
+    override: Override = NOTHING
+
+    @property
+    def qualified(self) -> str:
+        """The id with that of its course, where several courses are spoken of."""
+        return f"{self.course}:{self.id}"
 
     @property
     def packages(self) -> tuple[str, ...]:
@@ -111,11 +150,32 @@ class Module:
     def suite_sha256(self) -> str:
         """The SHA-256 of the hidden tests; empty if they are missing."""
         from grader.suite import digest  # imports slowly, and only certificates need it
+        from grader.suite.override import overridden_sha256
 
         try:
-            return digest(self.suite)
+            return overridden_sha256(digest(self.suite), self.override)
         except OSError:
             return ""
+
+    def load_suite(self, *, whole: bool = False) -> "Suite":
+        """Loads the hidden tests, as the course overrides them.
+
+        Args:
+            whole: with the exercise and the solution, as a grade needs them.
+
+        Raises:
+            FileNotFoundError: there are none.
+            BadCourse: nothing in the suite can be overridden so.
+        """
+        from grader.suite.override import overridden
+
+        suite = grader.load_suite(self.suite, self.folder, self.solution.parent) if whole else \
+            grader.load_suite(self.suite)
+        try:
+            return overridden(suite, self.override)
+        except ValueError as error:
+            raise BadCourse(f"The course {self.course} overrides {self.id}, and {error}.",
+                            "Remove that override from its course.toml.") from error
 
     def lesson(self) -> str:
         """The lesson as Markdown; raises BadCourse if it cannot be read."""
@@ -160,14 +220,19 @@ class Track:
 
 @dataclass(frozen=True)
 class Course:
-    """All tracks of a course, and its id."""
+    """All tracks of a course, and its id; ``order`` holds the ids of modules, if it is chosen."""
 
     tracks: tuple[Track, ...]
     id: str = SHIPPED
+    version: str = ""
+    title: str = ""
+    order: tuple[str, ...] = ()
 
     @property
     def modules(self) -> Iterator[Module]:
-        return (module for track in self.tracks for module in track.modules)
+        modules = [module for track in self.tracks for module in track.modules]
+        return iter(sorted(modules, key=lambda m: self.order.index(m.id)) if self.order
+                    else modules)
 
     @property
     def example(self) -> str:
@@ -182,8 +247,12 @@ class Course:
 
         Raises:
             UnknownModule: no module or several have that name.
+        OtherCourse: the name is that of a module of another course, ``cs149:track1/softmax``.
         """
-        wanted = name.strip().strip("/").lower()
+        course_id, colon, rest = name.strip().lower().rpartition(":")
+        if colon and course_id != self.id:
+            raise other_course(f"'{name}'", course_id, self.id)
+        wanted = rest.strip("/")
         matches = [module for module in self.modules if wanted in module.names][:1] or \
             [module for module in self.modules if wanted == module.slug]
         if len(matches) == 1:
@@ -213,7 +282,7 @@ class Course:
 def other_course(subject: str, own: str, used: str) -> OtherCourse:
     """Returns the error for ``subject`` of the course ``own`` in the course ``used``."""
     way = "Unset TRITONLAB_COURSE" if own == SHIPPED else \
-        f"Let TRITONLAB_COURSE name the folder of {own}"
+        f"Install {own}, or let TRITONLAB_COURSE name its folder"
     return OtherCourse(f"{subject} belongs to the course {own}, and the course in use is {used}.",
                        f"{way}, then repeat the command.")
 
@@ -221,15 +290,76 @@ def other_course(subject: str, own: str, used: str) -> OtherCourse:
 def load(roots: Roots | None = None) -> Course:
     """Reads all tracks and modules; raises BadCourse if a file is missing or malformed."""
     roots = roots or default_roots()
-    files = sorted(roots.tracks.glob("*/track.toml"))
-    if not files:
+    return _load_course(roots, frozenset())
+
+
+def _load_course(roots: Roots, extended: frozenset[Roots]) -> Course:
+    """Loads a course and the one that it extends; ``extended`` are those that led here."""
+    own = settings_of(roots)
+    file = roots.tracks.parent / course_settings.FILE
+    tracks = [_track(one, roots, own.id) for one in sorted(roots.tracks.glob("*/track.toml"))]
+    if own.extends:
+        if roots in extended:
+            raise BadCourse(f"{file}: the course extends itself.", "Remove `extends` from one.")
+        base = _load_course(roots_of_id(own.extends), extended | {roots})
+        tracks = _merged(base.tracks, tracks, own.id)
+    if not tracks:
         other = os.environ.get("TRITONLAB_COURSE")
         raise BadCourse(f"There are no tracks in {roots.tracks}.",
                         "Let TRITONLAB_COURSE name the folder of a course, or unset it." if other
                         else "")
-    own_id = _id(roots)
-    tracks = (_track(file, roots, own_id) for file in files)
-    return Course(tuple(sorted(tracks, key=lambda t: t.number)), own_id)
+    course = Course(tuple(sorted(tracks, key=lambda t: t.number)), own.id, own.version, own.title)
+    return _chosen(course, own, file)
+
+
+def _merged(base: Sequence[Track], own: Sequence[Track], course_id: str) -> list[Track]:
+    """Returns the tracks of two courses; an own track or module replaces one of the same id."""
+    by_folder = {track.folder: track for track in own}
+    merged = []
+    for track in base:
+        more = by_folder.pop(track.folder, None)
+        modules = {m.id: replace(m, course=course_id) for m in track.modules}
+        modules |= {m.id: m for m in more.modules} if more else {}
+        merged.append(replace(more or track, modules=_in_order([*modules.values()])))
+    return [*merged, *by_folder.values()]
+
+
+def _chosen(course: Course, own: CourseSettings, file: Path) -> Course:
+    """Returns a course with the modules that its settings choose, and their overrides."""
+    def module(name: str) -> Module:
+        try:
+            return course.find(name)
+        except UnknownModule as error:
+            text = file.read_text(encoding="utf-8")
+            raise course_settings.fault(file, text, name, error.message,
+                                        "Name modules of this course or of the one that it "
+                                        "extends.") from error
+
+    overrides = {module(name).id: override for name, override in own.override.items()}
+    order = tuple(dict.fromkeys(module(name).id for name in own.modules))
+    ids = {m.id for m in course.modules}
+    left_out = ids - {*order} if order else set()
+
+    def adapted(one: Module) -> Module:
+        return replace(one, override=overrides.get(one.id, NOTHING),
+                       before="" if one.before in left_out else one.before,
+                       prerequisites=tuple(p for p in one.prerequisites if p not in left_out))
+
+    tracks = [replace(track, modules=tuple(adapted(m) for m in track.modules
+                                           if m.id not in left_out)) for track in course.tracks]
+    if order:
+        place = {module_id: number for number, module_id in enumerate(order)}
+        tracks = [replace(track, modules=tuple(sorted(track.modules, key=lambda m: place[m.id])))
+                  for track in tracks if track.modules]
+    return replace(course, tracks=tuple(tracks), order=order)
+
+
+def settings_of(roots: Roots) -> CourseSettings:
+    """Reads course.toml; the shipped course has none, and the version of tritonlab."""
+    if roots == shipped_roots():
+        return CourseSettings(SHIPPED, __version__, "GPU kernels in Triton")
+    file = roots.tracks.parent / course_settings.FILE
+    return course_settings.settings(file, _load(file, dict[str, Any]) if file.exists() else {})
 
 
 def grading_page() -> str:
@@ -247,23 +377,6 @@ def _text(subject: str, file: Path) -> str:
         return file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise BadCourse(f"{subject} cannot be read: {file}.") from error
-
-
-def _id(roots: Roots) -> str:
-    """Returns the id of a course: from its course.toml, otherwise the name of its folder."""
-    if roots == shipped_roots():
-        return SHIPPED
-    file = roots.tracks.parent / SETTINGS
-    if file.exists():
-        own = _load(file, dict[str, Any]).get("id")
-    else:
-        own = re.sub(r"[^a-z0-9]+", "-", file.parent.resolve().name.lower()).strip("-")
-    if not isinstance(own, str) or not _ID.fullmatch(own) or own == SHIPPED:
-        why = "belongs to the shipped course" if own == SHIPPED else "cannot be a course's id"
-        raise BadCourse(f"{own!r} {why} ({file}).",
-                        f'Write a line such as id = "cs149" into {SETTINGS}: small letters, digits '
-                        "and single hyphens.")
-    return own
 
 
 def _track(file: Path, roots: Roots, course_id: str) -> Track:

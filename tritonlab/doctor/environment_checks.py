@@ -12,10 +12,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 from grader.gpu import client
-from tritonlab.course import course
 from tritonlab.errors import TritonlabError, cannot_grade, reason_of, shown
 from tritonlab.progress.journal import JOURNAL
-from tritonlab.workspace import editor, workspace
+from tritonlab.workspace import course_choice, editor, workspace
 
 _LIBRARIES = ("torch", "triton", "numpy", "ml_dtypes")
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
@@ -108,7 +107,7 @@ def editors() -> Check:
 def record() -> list[Check]:
     """Checks that course, workspace and journal are readable, writable and undamaged."""
     try:
-        the_course = course.load()
+        the_course = course_choice.load()
     except TritonlabError as error:
         return [Check("course", Status.BAD, error.message, error.next_step)]
     checks = [Check("course", Status.GOOD, f"{len([*the_course.modules])} modules in "

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import grader
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, Report, Verdict
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
@@ -108,7 +107,7 @@ def _is_timed(module: Module) -> bool:
     from grader.judge.oversized import is_measured
 
     try:
-        suite = grader.load_suite(module.suite)
+        suite = module.load_suite()
     except (OSError, ValueError):
         return False
     return any(is_measured(case) and not case.advisory for case in suite.all_cases)

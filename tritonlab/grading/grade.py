@@ -103,7 +103,7 @@ def suite_of(module: Module) -> "Suite":
     Raises:
         FileNotFoundError: there are none.
     """
-    return grader.load_suite(module.suite, module.folder, module.solution.parent)
+    return module.load_suite(whole=True)
 
 
 def public_cases(module: Module) -> frozenset[str]:

@@ -5,6 +5,7 @@ Schema 2 (``Certificate.to_dict`` writes it, ``CertificateEntry`` lists the fiel
     {
       "schema": 2,
       "course": "tritonlab",            the id of the course; without it, the shipped one
+      "course_version": "0.1.0",        "" where the course names none
       "name": "Ada" or null,            only what `tritonlab certificate --name` set
       "tritonlab": "0.1.0",             the version that wrote this view
       "updated": "2025-11-21" or null,  day of the last record
@@ -132,6 +133,8 @@ class Certificate:
     electives: Total
     entries: tuple[CertificateEntry, ...]
     course: str = SHIPPED
+    course_version: str = ""
+    course_title: str = ""
 
     def entry(self, module: Module) -> CertificateEntry:
         return next(entry for entry in self.entries if entry.module == module.id)
@@ -144,7 +147,8 @@ class Certificate:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "schema": SCHEMA, "course": self.course, "name": self.name,
+            "schema": SCHEMA, "course": self.course, "course_version": self.course_version,
+            "name": self.name,
             "tritonlab": __version__, "updated": self.updated,
             "journal": {"records": self.records, "head": self.head,
                         "problems": list(self.problems), "heads": list(self.heads)},
@@ -182,7 +186,8 @@ def build(course: Course, reading: JournalReading) -> Certificate:
         problems=reading.problems, tracks=tracks,
         titles={track.id: track.title for track in course.tracks},
         core=count(course.modules, True), electives=count(course.modules, False),
-        entries=tuple(entries.values()), course=course.id)
+        entries=tuple(entries.values()), course=course.id, course_version=course.version,
+        course_title=course.title)
 
 
 def next_module(course: Course, reading: JournalReading,

@@ -66,13 +66,14 @@ class Journal:
     """The record of one workspace, in its ``.tritonlab`` folder.
 
     ``view`` makes the content of ``certificate.json`` from a reading. Records are written for
-    ``course``, and readings hold its records only.
+    ``course`` in its ``version``, and readings hold the records of this course, in any version.
     """
 
     def __init__(self, folder: Path, view: Callable[[JournalReading], str],
-                 course: str = SHIPPED) -> None:
+                 course: str = SHIPPED, version: str = "") -> None:
         self.folder = folder
         self.course = course
+        self.version = version
         self.saved = False  # something of this process is on the disk
         self._view = view
 
@@ -103,7 +104,8 @@ class Journal:
         try:
             with safe_files.writing(self.folder) as folder:
                 reading = _read(folder)
-                record = _record(reading, event=event, module=module, course=self.course, **details)
+                record = _record(reading, event=event, module=module, course=self.course,
+                                 course_version=self.version, **details)
                 safe_files.append(folder, JOURNAL, canonical(record.data))
                 self.saved = True
                 return self._renew(folder, replace(

@@ -90,6 +90,7 @@ class Claims(Struct, frozen=True, kw_only=True):
     modules: Annotated[tuple[Claim, ...], Meta(max_length=MOST_MODULES)]
     totals: Totals
     course: _Text = SHIPPED
+    course_version: _Text = ""
     name: _Text | None
     updated: _Text | None
     tritonlab: _Text  # the version that made it

@@ -124,7 +124,7 @@ class GradeThread:
         used = self._prepared
         self._prepared = None
         with contextlib.suppress(Exception):  # a grade reports faults of the suite
-            prepared = Prepared(grader.load_suite(module.suite),
+            prepared = Prepared(module.load_suite(),
                                 used[1].sized_by if used and used[0] == module.id else {})
             self._prepared = (module.id, prepared)
             for _ in prepared.steps():

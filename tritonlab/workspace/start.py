@@ -34,7 +34,7 @@ def begin(course: Course, module: Module, root: Path | None = None) -> StartedMo
         NotSaved: the exercise or the record cannot be written.
         NoWorkspace: the current folder has been removed.
     """
-    place, started = workspace.start(module, root or workspace.locate())
+    place, started = workspace.start(module, root or workspace.locate(), course.version)
     journal = place.journal(course)
     warning = journal.append("started", module.id)
     reading = journal.read()

@@ -14,7 +14,7 @@ from tritonlab.errors import BadCourse, NoWorkspace, OtherCourse, UnusableFile, 
 from tritonlab.progress import certificate, safe_files
 from tritonlab.progress.journal import JOURNAL, MARK, Journal
 
-COURSE = "course.json"  # in it; {"schema": 1, "course": ID}
+COURSE = "course.json"  # in it; {"schema": 1, "course": ID, "version": VERSION}
 DEFAULT = "tritonlab-workspace"
 
 
@@ -38,7 +38,7 @@ class Workspace:
         """The workspace's journal; raises as ``check_course``."""
         self.check_course(course.id)
         return Journal(self.mark, lambda reading: certificate.build(course, reading).to_json(),
-                       course.id)
+                       course.id, course.version)
 
     @property
     def course(self) -> str | None:
@@ -147,8 +147,10 @@ class CopiedFiles:
     kept: tuple[str, ...]
 
 
-def start(module: Module, root: Path) -> tuple[Workspace, CopiedFiles]:
+def start(module: Module, root: Path, version: str = "") -> tuple[Workspace, CopiedFiles]:
     """Copies a module's exercise and lesson into the workspace, which is created if needed.
+
+    ``version`` is that of the course, which a new workspace keeps.
 
     Raises:
         NotSaved: a folder or a file cannot be written.
@@ -163,7 +165,7 @@ def start(module: Module, root: Path) -> tuple[Workspace, CopiedFiles]:
     try:
         workspace.mark.mkdir(parents=True, exist_ok=True)
         if workspace.course is None:
-            data = json.dumps({"schema": 1, "course": module.course})
+            data = json.dumps({"schema": 1, "course": module.course, "version": version})
             safe_files.create(workspace.mark / COURSE, f"{data}\n".encode())
         folder.mkdir(parents=True, exist_ok=True)
         lesson = {name: _course_file(module.folder / name) for name in (LESSON, "lesson.py")
