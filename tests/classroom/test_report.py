@@ -13,8 +13,10 @@ from tests.classroom import support
 from tests.support import browsing
 from tritonlab.classroom import book
 from tritonlab.classroom.grading import summary_of
-from tritonlab.classroom.report import feedback, pages
+from tritonlab.classroom.report import analysis, feedback, pages
+from tritonlab.classroom.report.outcomes import ResultViews
 from tritonlab.classroom.report.people import People
+from tritonlab.classroom.report.sources import Sources
 from tritonlab.classroom.roster import Roster, Student
 
 MODULE = "track1/softmax"
@@ -213,6 +215,36 @@ def test_student_pages_show_feedback_as_it_was_sent(tmp_path):
 
     assert "Feedback as sent" in page
     assert "Lines added: " in page
+
+
+def test_a_file_that_cannot_be_graded_counts_in_no_case(tmp_path):
+    settings, store = support.write(tmp_path)
+    blob = support.hand_in(store, "ada", STARTER)
+    store.append(note_grade(store, "hw1", blob, graded(["FAILED"], code="P01", todos=(1, 2))))
+    the_book = book.read(settings, store.log())
+    its = settings.assignments["hw1"]
+
+    module, = analysis.analyse(settings, the_book, ResultViews(store), Sources(store, {}), its,
+                               the_book.scores(its, ["ada"])).modules
+
+    assert module.items == []
+    assert [(todo.number, todo.wrong, todo.blank) for todo in module.todos] == \
+        [(1, 0, 1), (2, 0, 1)]
+
+
+def test_feedback_of_a_large_class_is_kept_in_several_events(tmp_path):
+    settings, store = support.write(tmp_path)
+    people = students(1200)
+
+    feedback.write(settings, book.read(settings, store.log()), store, settings.assignments["hw1"],
+                   [one.id for one in people], tmp_path / "feedback", "md")
+
+    log = store.log()
+    assert log.problems == ()
+    assert {student for event in log.events for student in event["scores"]} == \
+        {one.id for one in people}
+    assert all("Feedback as sent" in text for name, text in built(settings, store, people).items()
+               if name != "index.html")
 
 
 def test_pages_of_students_who_left_are_removed(tmp_path):

@@ -127,7 +127,7 @@ def _module(book: Book, outcomes: ResultViews, sources: Sources, assignment: Cla
                 graded.append((grade, outcome))
     judged = [outcome for _, outcome in graded]
     return ModuleAnalysis(module, len(graded), _first_failures(graded, sources), _todos(judged),
-                          _items([one for one in judged if not one.steps]),
+                          _items([one for one in judged if not (one.steps or one.refused)]),
                           _attempts(book, assignment, module, scores))
 
 
@@ -165,7 +165,9 @@ def _todos(outcomes: Sequence[ResultView]) -> list[Todo]:
         wrong = one.failures[0].todos if one.failures else ()
         for number, row in rows.items():
             state = states.get(number, "right" if one.verdict == Verdict.PASSED else "")
-            if state == "wrong" or (not state and number in wrong):
+            if not state and number in wrong and one.refused:
+                row.blank += 1
+            elif state == "wrong" or (not state and number in wrong):
                 row.wrong += 1
             elif state == "right":
                 row.right += 1

@@ -17,6 +17,7 @@ from tritonlab.errors import not_saved
 Format = Literal["html", "md"]
 FORMATS: tuple[Format, ...] = ("html", "md")
 _LONGEST = 100  # characters of a file name
+_EVENT_STUDENTS = 500  # in one event, whose line has a largest length
 _UNSAFE = re.compile(r"[^A-Za-z0-9._@+-]+")
 _RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # names of Windows devices
 
@@ -48,13 +49,13 @@ class Feedback:
 
 def write(settings: ClassSettings, book: Book, store: Store, assignment: ClassAssignment,
           students: Sequence[str], folder: Path, form: Format = "html") -> dict[str, str]:
-    """Writes the feedback of these students, and the event "feedback".
+    """Writes the feedback of these students, and events "feedback".
 
     Returns:
         The names of the files by student.
 
     Raises:
-        NotSaved: a file or the event cannot be written.
+        NotSaved: a file or an event cannot be written.
     """
     outcomes = ResultViews(store)
     scores = book.scores(assignment, students)
@@ -66,7 +67,8 @@ def write(settings: ClassSettings, book: Book, store: Store, assignment: ClassAs
             (folder / names[score.student]).write_text(text, encoding="utf-8")
     except OSError as error:
         raise not_saved("The feedback", error, folder) from error
-    store.append(_event(assignment, scores, form))
+    store.append(*(_event(assignment, scores[first:first + _EVENT_STUDENTS], form)
+                   for first in range(0, len(scores), _EVENT_STUDENTS)))
     return names
 
 

@@ -53,6 +53,11 @@ class ResultView:
         return {"verdict": (), "first-failure": self.failures[:1], "all": self.failures}[reveal]
 
     @property
+    def refused(self) -> bool:
+        """Whether nothing was run: the file itself cannot be graded."""
+        return any(failure.code.startswith("P") for failure in self.failures[:1])
+
+    @property
     def blanks(self) -> list[int]:
         """The TODOs that are not filled in."""
         return [todo for todo, state in self.steps if state not in ("right", "wrong")]

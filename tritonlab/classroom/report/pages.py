@@ -171,14 +171,14 @@ def _note(grade: Graded | None) -> str:
 def _sent(settings: ClassSettings, store: Store, outcomes: ResultViews,
           assignments: set[str]) -> dict[str, dict[str, Sent]]:
     """The last feedback of each student by assignment."""
+    last = {(event["assignment"], student): event for event in store.log().events
+            if event.get("event") == "feedback" and event.get("assignment") in assignments
+            for student in event.get("scores", {})}
     sent: dict[str, dict[str, Sent]] = {}
-    events = {event["assignment"]: event for event in store.log().events
-              if event.get("event") == "feedback" and event.get("assignment") in assignments}
-    for assignment, event in events.items():
-        for student, points in event.get("scores", {}).items():
-            sent.setdefault(student, {})[assignment] = Sent(
-                _time(settings, datetime.fromisoformat(event["time"])),
-                templating.number(points), tuple(_parts(event, student, outcomes)))
+    for (assignment, student), event in last.items():
+        sent.setdefault(student, {})[assignment] = Sent(
+            _time(settings, datetime.fromisoformat(event["time"])),
+            templating.number(event["scores"][student]), tuple(_parts(event, student, outcomes)))
     return sent
 
 
