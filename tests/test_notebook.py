@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from html import escape
 from pathlib import Path
 
 import nbformat
@@ -68,9 +69,22 @@ def test_a_notebook_grades_helps_and_grades_again(executed, tmp_path):
     assert "Traced 4 programs of case" in text(traced)
     assert '<iframe srcdoc="&lt;!doctype html&gt;' in text(traced, "text/html")
     with browsing.browser() as browser:
-        (tmp_path / "cell.html").write_text(f"<!doctype html>{traced[0]['data']['text/html']}")
+        cell = escape(f"<!doctype html>{traced[0]['data']['text/html']}")
+        (tmp_path / "cell.html").write_text(  # Colab shows outputs in a frame of another origin
+            f'<!doctype html><iframe sandbox="allow-scripts" srcdoc="{cell}" '
+            'style="width: 1000px; height: 800px"></iframe>')
         with browsing.opened(browser, tmp_path / "cell.html") as seen:
-            seen.page.frame_locator("iframe").get_by_text("Line 58, program").first.wait_for()
+            trace = seen.page.frame_locator("iframe").frame_locator("iframe")
+            trace.get_by_text("Line 58, program").first.wait_for()
+            first = trace.locator("#here").inner_text()
+            trace.get_by_text("◀ Line").click()
+            seen.page.keyboard.press("ArrowRight")
+            seen.page.wait_for_timeout(200)
+            assert trace.locator("#here").inner_text() == first
+            seen.page.keyboard.press("ArrowLeft")
+            seen.page.wait_for_timeout(200)
+            assert trace.locator("#here").inner_text() != first
+            assert {frame.evaluate("self.origin") for frame in seen.page.frames[1:]} == {"null"}
     assert [one for one in seen.requests if one != "about:srcdoc"] == []
     assert seen.complaints == []
     assert "PASSED track1/softmax" in text(right)
