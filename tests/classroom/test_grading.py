@@ -8,7 +8,7 @@ import pytest
 from tests.classroom import support
 from tests.classroom.support import FAILED, PASSED, TIMED_OUT, Obedient
 from tritonlab.classroom import book, grading
-from tritonlab.errors import CannotGrade
+from tritonlab.errors import CannotGrade, TritonlabError
 
 
 @pytest.fixture
@@ -192,6 +192,13 @@ def test_shards_share_all_tasks(hall):
 
     assert sorted(task.key for shard in shards for task in shard) == sorted(t.key for t in tasks)
     assert all(shards)
+
+
+def test_a_course_that_is_neither_a_folder_nor_installed_is_named(hall, tmp_path):
+    settings = replace(hall.settings, course="no-such-course")
+
+    with pytest.raises(TritonlabError, match="no-such-course"):
+        grading.course_of(settings, tmp_path)
 
 
 def test_students_and_modules_outside_the_assignment_are_left_out(hall):

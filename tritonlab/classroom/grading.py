@@ -86,15 +86,17 @@ OnEvent = Callable[[str, Mapping[str, Any]], None]
 
 
 def course_of(settings: ClassSettings, root: Path) -> tuple[Course, Roots]:
-    """Loads the course of a class: the shipped one, or a folder, relative to the class.
+    """Loads the course of a class: a folder, relative to the class, or an installed course.
 
     Raises:
         TritonlabError: there is no such course.
     """
     if settings.course == course.SHIPPED:
         roots = course.shipped_roots()
-    else:
+    elif (root / settings.course).is_dir():
         roots = course.roots_in(root / settings.course)
+    else:
+        roots = course.roots_of_id(settings.course)
     the_course = course.load(roots)
     for assignment in settings.assignments.values():
         if not assignment.modules:
