@@ -122,10 +122,10 @@ def out_of_date(error: OSError, place: Path) -> str:
             f"({shown(place)}). `tritonlab certificate` creates it again.")
 
 
-def unreadable(error: OSError, place: Path) -> NotSaved:
-    """Returns the error for a journal in ``place`` that cannot be read."""
+def unreadable(error: OSError, place: Path, subject: str = "The journal") -> NotSaved:
+    """Returns the error for a record in ``place`` that cannot be read."""
     reason, advice = _reason(error)
-    return NotSaved(f"The journal cannot be read: {reason} ({shown(place)}).", advice)
+    return NotSaved(f"{subject} cannot be read: {reason} ({shown(place)}).", advice)
 
 
 def reason_of(error: OSError) -> str:

@@ -7,7 +7,9 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from tritonlab.classroom import settings
+import pytest
+
+from tritonlab.classroom import grading, settings
 from tritonlab.classroom.grade_worker import GradeOutcome, Job
 from tritonlab.classroom.settings import ClassSettings
 from tritonlab.classroom.store import Store
@@ -42,6 +44,20 @@ def hand_in(store: Store, student: str, source: str, *, assignment: str = "hw1",
     store.append({"event": "imported", "student": student, "assignment": assignment,
                   "module": module, "blob": blob, "at": at, **more})
     return blob
+
+
+def two_students(run: Callable[..., Any], home: Path, course_root: Path,
+                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes a class of three into the current folder; two have handed in, and graders obey."""
+    write(home, CLASS.replace('course = "course"', f'course = "{course_root}"'))
+    (home / "roster.csv").write_text(
+        "student,name,section\nada,Ada Lovelace,A\nbob,Bob Byte,B\ncyd,Cyd Charisse,B\n")
+    for student, source in (("ada", "a"), ("bob", "b")):
+        (home / "in" / student).mkdir(parents=True)
+        (home / "in" / student / "kernel.py").write_text(source)
+    assert run("class", "import", "hw1", "in", "--at", "2026-10-10").code == 0
+    monkeypatch.setattr(grading, "LocalExecutor",
+                        lambda size, roots: Obedient({"a": PASSED, "b": FAILED}))
 
 
 def report(verdict: str, *cases: tuple[str, str], code: str = "N01",

@@ -87,3 +87,10 @@ def test_a_full_disk_loses_nothing(small_disk):
 
         (disk / "class.toml").unlink()
         assert numbers(events.read(store.folder)) == [1]
+
+
+def test_a_log_that_cannot_be_read_gives_one_sentence(folder):
+    (folder / EVENTS).mkdir()
+
+    with pytest.raises(NotSaved, match="The log of events cannot be read"):
+        events.read(folder)

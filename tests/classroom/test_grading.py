@@ -201,6 +201,14 @@ def test_a_course_that_is_neither_a_folder_nor_installed_is_named(hall, tmp_path
         grading.course_of(settings, tmp_path)
 
 
+def test_an_assignment_without_modules_is_named(hall, tmp_path):
+    empty = replace(hall.settings.assignment("hw1"), modules=())
+    settings = replace(hall.settings, assignments={"hw1": empty})
+
+    with pytest.raises(TritonlabError, match=r"^Assignment hw1 has no modules"):
+        grading.course_of(settings, tmp_path / "class")
+
+
 def test_students_and_modules_outside_the_assignment_are_left_out(hall):
     support.hand_in(hall.store, "ada", "a")
     support.hand_in(hall.store, "bob", "b")

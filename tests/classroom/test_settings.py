@@ -1,4 +1,4 @@
-"""ClassSettings of a class: what class.toml may hold, and the sentence for each mistake."""
+"""Settings of a class: what class.toml may hold, and the sentence for each mistake."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo

@@ -8,8 +8,6 @@ import json
 import pytest
 
 from tests.classroom import support
-from tests.classroom.support import FAILED, PASSED, Obedient
-from tritonlab.classroom import grading
 
 CANVAS = ("Student,ID,SIS Login ID,Section,hw1 (7),Final Score\r\n"
           "    Points Possible,,,,100.00,(read only)\r\n"
@@ -19,16 +17,7 @@ CANVAS = ("Student,ID,SIS Login ID,Section,hw1 (7),Final Score\r\n"
 @pytest.fixture
 def a_class(run, home, course_root, monkeypatch):
     """A graded class in the current folder; Cyd has handed in nothing."""
-    text = support.CLASS.replace('course = "course"', f'course = "{course_root}"')
-    support.write(home, text)
-    (home / "roster.csv").write_text(
-        "student,name,section\nada,Ada Lovelace,A\nbob,Bob Byte,B\ncyd,Cyd Charisse,B\n")
-    for student, source in (("ada", "a"), ("bob", "b")):
-        (home / "in" / student).mkdir(parents=True)
-        (home / "in" / student / "kernel.py").write_text(source)
-    monkeypatch.setattr(grading, "LocalExecutor",
-                        lambda size, roots: Obedient({"a": PASSED, "b": FAILED}))
-    assert run("class", "import", "hw1", "in", "--at", "2026-10-10").code == 0
+    support.two_students(run, home, course_root, monkeypatch)
     assert run("class", "grade", "--plain").code == 0
     (home / "grades.csv").write_bytes(CANVAS.encode())
     return home

@@ -7,23 +7,12 @@ import json
 import pytest
 
 from tests.classroom import support
-from tests.classroom.support import FAILED, PASSED, Obedient
-from tritonlab.classroom import grading
 
 
 @pytest.fixture
 def a_class(run, home, course_root, monkeypatch):
     """A class in the current folder with two submissions; graders obey."""
-    text = support.CLASS.replace('course = "course"', f'course = "{course_root}"')
-    support.write(home, text)
-    (home / "roster.csv").write_text(
-        "student,name,section\nada,Ada Lovelace,A\nbob,Bob Byte,B\ncyd,Cyd Charisse,B\n")
-    for student, source in (("ada", "a"), ("bob", "b")):
-        (home / "in" / student).mkdir(parents=True)
-        (home / "in" / student / "kernel.py").write_text(source)
-    assert run("class", "import", "hw1", "in", "--at", "2026-10-10").code == 0
-    monkeypatch.setattr(grading, "LocalExecutor",
-                        lambda size, roots: Obedient({"a": PASSED, "b": FAILED}))
+    support.two_students(run, home, course_root, monkeypatch)
     return home
 
 

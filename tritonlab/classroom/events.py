@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from tritonlab.errors import not_saved
+from tritonlab.errors import not_saved, unreadable
 from tritonlab.progress import safe_files
 from tritonlab.progress.journal import GENESIS, canonical
 
@@ -42,7 +42,7 @@ def read(folder: Path) -> Log:
     except FileNotFoundError:
         return Log()
     except OSError as error:
-        raise not_saved("The event", error, folder) from error
+        raise unreadable(error, folder, "The log of events") from error
 
 
 def append(folder: Path, events: Sequence[Mapping[str, Any]]) -> Log:

@@ -100,7 +100,7 @@ def course_of(settings: ClassSettings, root: Path) -> tuple[Course, Roots]:
     the_course = course.load(roots)
     for assignment in settings.assignments.values():
         if not assignment.modules:
-            raise TritonlabError(f"ClassAssignment {assignment.name} has no modules.",
+            raise TritonlabError(f"Assignment {assignment.name} has no modules.",
                                  "Name them in class.toml.")
         for module in assignment.modules:
             the_course.find(module)
@@ -129,7 +129,7 @@ def plan(settings: ClassSettings, the_course: Course, store: Store, book: Book,
                  for module in {module for module, _ in by_blob}}
         for (module, blob), submissions in by_blob.items():
             task = GradeTask(_key(blob, facts[module]), assignment, module, blob,
-                        tuple(dict.fromkeys(one.student for one in submissions)), again)
+                             tuple(dict.fromkeys(one.student for one in submissions)), again)
             _sort(result, task, book.grade_of(submissions[0]), store, book, stale)
     return result
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tritonlab.classroom import events
 from tritonlab.classroom.events import Log
-from tritonlab.errors import TritonlabError, not_saved, reason_of, shown
+from tritonlab.errors import TritonlabError, not_saved, reason_of, shown, unreadable
 from tritonlab.progress import safe_files
 
 FOLDER = ".tritonlab-class"
@@ -172,7 +172,7 @@ class Store:
         try:
             secret = (self.folder / _SECRET).read_bytes()
         except OSError as error:
-            raise not_saved("The grade", error, self.folder / _SECRET) from error
+            raise unreadable(error, self.folder, "The secret of the class") from error
         text = secret + f"\0{assignment}\0{module}".encode()
         return hashlib.sha256(text).hexdigest()[:32]
 
