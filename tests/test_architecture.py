@@ -94,6 +94,16 @@ def test_the_doors_are_light(statement):
     assert result.stdout.strip() == "[]"
 
 
+def test_a_command_starts_without_suites_and_classes():
+    late = ("grader.suite", "tritonlab.classroom.book", "tritonlab.formats.junit")
+    code = f"import sys, tritonlab.cli.app\nprint([m for m in {late} if m in sys.modules])"
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+                            check=True)
+
+    assert result.stdout.strip() == "[]"
+
+
 def test_the_grader_shows_its_stages():
     entries = [path for path in (ROOT / "grader").iterdir() if path.name != "__pycache__"]
 

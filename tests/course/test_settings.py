@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.suite.override import Override
 from tests.support import toy
 from tritonlab.authoring import module_files
 from tritonlab.course import course
+from tritonlab.course.override import Override
 from tritonlab.errors import BadCourse, TritonlabError
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from grader.report import Kind
-from grader.suite.override import Override, overridden
+from grader.suite.override import overridden
 from tritonlab.course import course
 from tritonlab.grading.grade import suite_of
 
@@ -14,11 +14,11 @@ def suite():
 
 
 def test_an_empty_override_changes_nothing(suite):
-    assert overridden(suite, Override()) is suite
+    assert overridden(suite) is suite
 
 
 def test_pass_at_replaces_the_share_of_performance_cases(suite):
-    changed = overridden(suite, Override(pass_at=0.25))
+    changed = overridden(suite, pass_at=0.25)
 
     asked = {case.limits.pass_at for case in changed.all_cases
              if case.kind is Kind.PERFORMANCE and case.limits and case.limits.pass_at is not None}
@@ -30,14 +30,14 @@ def test_an_ignored_case_or_property_is_gone(suite):
     names = [case.name for case in suite.ordered()]
     ignored = (names[0], suite.properties[0].name)
 
-    changed = overridden(suite, Override(ignore=ignored))
+    changed = overridden(suite, ignore=ignored)
 
     assert [case.name for case in changed.ordered()] == [n for n in names if n not in ignored]
 
 
-@pytest.mark.parametrize(("override", "reason"), [
-    (lambda names: Override(ignore=("no such",)), "no case is called 'no such'"),
-    (lambda names: Override(ignore=tuple(names)), "every case is ignored")])
-def test_what_cannot_be_applied_is_refused(suite, override, reason):
+@pytest.mark.parametrize(("ignore", "reason"), [
+    (lambda names: ("no such",), "no case is called 'no such'"),
+    (lambda names: tuple(names), "every case is ignored")])
+def test_what_cannot_be_applied_is_refused(suite, ignore, reason):
     with pytest.raises(ValueError, match=reason):
-        overridden(suite, override([case.name for case in suite.ordered()]))
+        overridden(suite, ignore=ignore([case.name for case in suite.ordered()]))

@@ -6,16 +6,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grader
 from grader.report import CaseResult, Kind, Report, Verdict, versions
 from grader.sandbox.processes import work
-from grader.suite.override import Override, overridden
+from grader.suite.override import overridden
 from tritonlab.course import course
 from tritonlab.course.course import EXERCISE, Course, Roots
+from tritonlab.course.override import Override
 from tritonlab.errors import BadCourse
 from tritonlab.grading.grade import find_target, start_sandbox, suite_of
 from tritonlab.version import __version__
@@ -127,7 +128,7 @@ def suite_for(the_course: Course, module_id: str, override: Override) -> "Suite"
     """
     module = the_course.find(module_id)
     try:
-        return overridden(suite_of(module), override)
+        return overridden(suite_of(module), **asdict(override))
     except FileNotFoundError as error:
         raise BadCourse(f"{module_id} has no hidden tests at {module.suite}.") from error
     except ValueError as error:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from grader.suite.override import Override
+from tritonlab.course.override import Override
 from tritonlab.errors import TritonlabError, reason_of, shown
 from tritonlab.grading.points import Weights
 

@@ -6,33 +6,40 @@ import time
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from grader.report import EXIT_FAILED
-from tritonlab.classroom import classroom
-from tritonlab.classroom.book import Score, State
-from tritonlab.classroom.classroom import Classroom
-from tritonlab.classroom.settings import SETTINGS
 from tritonlab.cli import boundary
 from tritonlab.cli.boundary import show, verb, warn
 from tritonlab.cli.options import Json, Plain, harmless
 from tritonlab.errors import TritonlabError, shown
 
+if TYPE_CHECKING:
+    from tritonlab.classroom.book import Score
+    from tritonlab.classroom.classroom import Classroom
+
 app = typer.Typer(name="class", rich_markup_mode=None, no_args_is_help=True,
                   help="For instructors: grade and understand a whole class.")
 
 
+def _load() -> "Classroom":
+    """Loads the class around the current folder; other verbs start without its modules."""
+    from tritonlab.classroom import classroom
+
+    return classroom.load()
+
+
 @harmless
 def _assignments(incomplete: str) -> list[str]:
-    names = classroom.load().settings.assignments
+    names = _load().settings.assignments
     return [name for name in names if name.startswith(incomplete)]
 
 
 @harmless
 def _students(incomplete: str) -> list[tuple[str, str]]:
-    return [(one.id, one.name) for one in classroom.load().roster.students
+    return [(one.id, one.name) for one in _load().roster.students
             if one.id.startswith(incomplete)]
 
 
@@ -59,6 +66,8 @@ def init(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Create a class: class.toml, roster.csv and the folder of its records."""
+    from tritonlab.classroom import classroom
+    from tritonlab.classroom.settings import SETTINGS
     from tritonlab.render import classroom as view
 
     written = classroom.create(folder, course, roster)
@@ -109,7 +118,7 @@ def grade(
     from tritonlab.classroom import grading
     from tritonlab.render import classroom as view
 
-    the_class = classroom.load()
+    the_class = _load()
     settings = the_class.settings
     if limit_cpu:
         settings = dataclasses.replace(settings, limit_cpu_s=limit_cpu)
@@ -172,11 +181,12 @@ def status(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Show the state and points of every student."""
+    from tritonlab.classroom.book import State
     from tritonlab.render import classroom as view
 
     if sort not in view.SORTS:
         raise TritonlabError(f"'{sort}' is not an order.", f"Name one of {', '.join(view.SORTS)}.")
-    the_class = classroom.load()
+    the_class = _load()
     warn(*the_class.book.problems)
     tables = {one.name: sorted(the_class.scores(one), key=view.SORTS[sort])
               for one in the_class.assignments(assignment or ())}
@@ -189,8 +199,10 @@ def status(
     return 0
 
 
-def _after_status(tables: Mapping[str, list[Score]]) -> str:
+def _after_status(tables: "Mapping[str, list[Score]]") -> str:
     """Returns the command that comes next in the work on a class."""
+    from tritonlab.classroom.book import State
+
     states = {score.state for scores in tables.values() for score in scores}
     name = next(iter(tables), "ASSIGNMENT")
     if states <= {State.MISSING}:
@@ -211,7 +223,7 @@ def show_(
     """Show a student's submissions, verdicts and first failures."""
     from tritonlab.render import classroom as view
 
-    the_class = classroom.load()
+    the_class = _load()
     one = the_class.student(student)
     assignments = the_class.assignments(assignment or ())
     entries = [entry for each in assignments for entry in view.entries(the_class, one.id, each)]
@@ -233,7 +245,9 @@ def extend(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Give one student more time."""
-    the_class = classroom.load()
+    from tritonlab.classroom import classroom
+
+    the_class = _load()
     if not until:
         raise TritonlabError("The new due time is missing.", "Add --until 2026-10-14T23:59.")
     time_ = classroom.parse_time(until, the_class.settings)
@@ -248,7 +262,7 @@ def excuse(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Excuse one student from an assignment, which then has no points."""
-    return _rule(classroom.load(), "excused", student, assignment, reason, as_json, plain)
+    return _rule(_load(), "excused", student, assignment, reason, as_json, plain)
 
 
 @app.command()
@@ -262,13 +276,14 @@ def override(
     """Set the points of one student's assignment by hand."""
     if points is None:
         raise TritonlabError("The points are missing.", "Add --points P.")
-    return _rule(classroom.load(), "overridden", student, assignment, reason, as_json, plain,
+    return _rule(_load(), "overridden", student, assignment, reason, as_json, plain,
                  points=points)
 
 
-def _rule(the_class: Classroom, event: str, student: str, assignment: str, reason: str,
+def _rule(the_class: "Classroom", event: str, student: str, assignment: str, reason: str,
           as_json: bool, plain: bool, **details: Any) -> int:
     """Appends an instructor's decision to the log and shows the score that follows."""
+    from tritonlab.classroom import book
     from tritonlab.render import classroom as view
 
     if not reason.strip():
@@ -276,9 +291,9 @@ def _rule(the_class: Classroom, event: str, student: str, assignment: str, reaso
                              'Add --reason "TEXT".')
     one = the_class.student(student)
     its = the_class.settings.assignment(assignment)
-    the_class.store.append({"event": event, "student": one.id, "assignment": its.name,
-                            "reason": reason.strip(), **details})
-    score = classroom.load(the_class.root).book.score(one.id, its)
+    log = the_class.store.append({"event": event, "student": one.id, "assignment": its.name,
+                                  "reason": reason.strip(), **details})
+    score = book.read(the_class.settings, log).score(one.id, its)
     show(as_json, plain, {"schema": 1, "score": view.score_to_dict(score)},
          lambda screen: view.show_ruling(screen, the_class, one, score),
          f"tritonlab class show {shlex.quote(one.id)}")
@@ -307,10 +322,10 @@ def import_(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Import submissions from an export, a folder or repositories; importing again is harmless."""
-    from tritonlab.classroom import intake
+    from tritonlab.classroom import classroom, intake
     from tritonlab.render import classroom as view
 
-    the_class = classroom.load()
+    the_class = _load()
     its = the_class.settings.assignment(assignment)
     default: datetime | None = classroom.parse_time(at, the_class.settings) if at else None
     started = time.monotonic()
@@ -347,10 +362,9 @@ def export(
     Exits with 1 when students are left out, which are named.
     """
     from tritonlab.classroom.export import export as exports
-    from tritonlab.errors import shown
     from tritonlab.render.quantities import plural
 
-    the_class = classroom.load()
+    the_class = _load()
     its = the_class.settings.assignment(assignment)
     warn(*the_class.book.problems)
     result = exports.make(the_class.settings, the_class.roster, the_class.store, the_class.book,
@@ -378,7 +392,7 @@ def doctor(as_json: Json = False, plain: Plain = False) -> int:
     from tritonlab.doctor.environment_checks import Status
     from tritonlab.render import doctor as view
 
-    checks = class_checks.examine(classroom.load())
+    checks = class_checks.examine(_load())
     show(as_json, plain, {"schema": 1, "checks": [
         {**asdict(check), "state": str(check.state)} for check in checks]},
         lambda screen: view.show_checks(screen, checks), "tritonlab class status")
@@ -396,12 +410,12 @@ def report(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Write pages about the class: an overview, and one page a student."""
-    from tritonlab.classroom import grading
+    from tritonlab.classroom import classroom, grading
     from tritonlab.classroom.report import pages
 
     if folder is None:
         raise TritonlabError("The folder of the pages is missing.", "Add --html DIR.")
-    the_class = classroom.load()
+    the_class = _load()
     warn(*the_class.book.problems)
     its = the_class.assignments(assignments or ())
     starters = classroom.starters(grading.course_of(the_class.settings, the_class.root)[0], its)
@@ -427,13 +441,14 @@ def feedback(
 ) -> int:
     """Write feedback, one file a student, with as much as the assignment reveals."""
     from tritonlab.classroom.report import feedback as writer
+    from tritonlab.classroom.settings import SETTINGS
 
     forms = [one for one in writer.FORMATS if one == form]
     if not forms:
         raise TritonlabError(f"'{form}' is not a format of feedback.", "Name html or md.")
     if folder is None:
         raise TritonlabError("The folder of the feedback is missing.", "Add --out DIR.")
-    the_class = classroom.load()
+    the_class = _load()
     its = the_class.settings.assignment(assignment)
     warn(*the_class.book.problems)
     names = writer.write(the_class.settings, the_class.book, the_class.store, its,

@@ -8,17 +8,19 @@ import urllib.parse
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from grader.report import CaseResult, Kind, Report, Verdict, versions
 from tritonlab.course.course import Module
 from tritonlab.errors import CannotGrade, TritonlabError, UnusableFile, shown
-from tritonlab.formats import classroom50, github, gradescope, junit, lines, sarif
 from tritonlab.formats.annotations import undecided
 from tritonlab.formats.gradescope import Visibility
 from tritonlab.grading.points import points
 from tritonlab.version import __version__
 from tritonlab.workspace.output_files import OutputKind
+
+if TYPE_CHECKING:
+    from tritonlab.formats.classroom50 import GradedCommit
 
 REFUSED = "the file can be graded"
 _TAG = re.compile(r"submit/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)")
@@ -57,11 +59,13 @@ class OutputOptions:
     out: Path | None = None
     points: int = 100
     visibility: Visibility = Visibility.VISIBLE
-    commit: classroom50.GradedCommit | None = None
+    commit: "GradedCommit | None" = None
 
     def render(self, data: Mapping[str, Any], module: Module, kernel: Path,
                public: frozenset[str] = frozenset()) -> str:
         """Returns the text of a report's plain data in a format other than text and JSON."""
+        from tritonlab.formats import classroom50, github, gradescope, junit, lines, sarif
+
         file = shown(kernel)
         match self.format:
             case OutputFormat.LINES:
@@ -80,12 +84,14 @@ class OutputOptions:
                                  visibility=self.visibility)
 
 
-def graded_commit(environment: Mapping[str, str] = os.environ) -> classroom50.GradedCommit:
+def graded_commit(environment: Mapping[str, str] = os.environ) -> "GradedCommit":
     """Returns the submission that the runner of Classroom 50 names in the environment.
 
     Raises:
         TritonlabError: variables are missing.
     """
+    from tritonlab.formats.classroom50 import GradedCommit
+
     names = ("CLASSROOM", "ASSIGNMENT", "USERNAME", "SUBMISSION_TAG")
     repository = environment.get("GITHUB_REPOSITORY", "")
     address = f"{environment.get('GITHUB_SERVER_URL', 'https://github.com')}/{repository}"
@@ -102,7 +108,7 @@ def graded_commit(environment: Mapping[str, str] = os.environ) -> classroom50.Gr
     submitted = _TAG.match(tag)
     at = datetime.strptime(submitted[1], "%Y-%m-%dT%H-%M-%SZ").replace(tzinfo=UTC) \
         if submitted else datetime.now(UTC)
-    return classroom50.GradedCommit(
+    return GradedCommit(
         environment["CLASSROOM"], environment["ASSIGNMENT"], environment["USERNAME"], tag, at,
         commit,
         release=environment.get("RELEASE_URL") or release,

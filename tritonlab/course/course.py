@@ -5,17 +5,16 @@ import os
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 import grader
-from grader.suite.override import Override
-from tritonlab.course import installed
 from tritonlab.course import settings as course_settings
-from tritonlab.course.settings import NOTHING, CourseSettings
+from tritonlab.course.override import NOTHING, Override
+from tritonlab.course.settings import CourseSettings
 from tritonlab.errors import BadCourse, OtherCourse, UnknownModule
 from tritonlab.version import __version__
 
@@ -68,6 +67,8 @@ def roots_of_id(course_id: str) -> Roots:
     """
     if course_id == SHIPPED:
         return shipped_roots()
+    from tritonlab.course import installed  # reads the metadata of packages
+
     if folder := installed.folder_of(course_id):
         return roots_in(folder)
     near = course_settings.nearest(course_id, installed.ids())
@@ -153,7 +154,7 @@ class Module:
         from grader.suite.override import overridden_sha256
 
         try:
-            return overridden_sha256(digest(self.suite), self.override)
+            return overridden_sha256(digest(self.suite), **asdict(self.override))
         except OSError:
             return ""
 
@@ -172,7 +173,7 @@ class Module:
         suite = grader.load_suite(self.suite, self.folder, self.solution.parent) if whole else \
             grader.load_suite(self.suite)
         try:
-            return overridden(suite, self.override)
+            return overridden(suite, **asdict(self.override))
         except ValueError as error:
             raise BadCourse(f"The course {self.course} overrides {self.id}, and {error}.",
                             "Remove that override from its course.toml.") from error

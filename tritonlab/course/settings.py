@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from grader.suite.override import Override
+from tritonlab.course.override import Override
 from tritonlab.errors import BadCourse, TritonlabError
 from tritonlab.version import __version__
 
@@ -16,9 +16,6 @@ SHIPPED = "tritonlab"  # the id of the shipped course; records without a course 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _TEXTS = ("id", "version", "title", "extends", "requires")
 KEYS = (*_TEXTS, "modules", "override")
-
-
-NOTHING = Override()
 
 
 @dataclass(frozen=True)

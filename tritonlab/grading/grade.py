@@ -149,7 +149,7 @@ def grader_for(module: Module, sandbox: "Sandbox | None") -> Iterator["Sandbox"]
                               f"{brief(str(error))}") from error
 
 
-def _unknown_case(module: Module, error: grader.UnknownCase) -> TritonlabError:
+def _unknown_case(module: Module, error: "grader.UnknownCase") -> TritonlabError:
     """Returns the error for a name of no case, or of several, with the nearest names."""
     if error.wanted.casefold().strip().startswith(GATE):
         return TritonlabError(f"'{error.wanted}' is not a separate case: it applies to every case "
