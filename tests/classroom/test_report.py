@@ -126,6 +126,16 @@ def test_anonymous_pages_name_no_student(tmp_path):
     assert all(one.name in named for one in people)
 
 
+def test_letters_spell_no_name(tmp_path):
+    _, store = support.write(tmp_path)
+    many = students(3_000)
+
+    people = People(store, many, (), anonymous=True)
+
+    letters = " ".join(people.label(one.id) for one in many).lower()
+    assert [name for name in (*FIRST, *LAST) if name.lower() in letters] == []
+
+
 def test_letters_stay_when_students_come_and_go(tmp_path):
     _, store = support.write(tmp_path)
     many = students(50)

@@ -5,12 +5,12 @@ import hmac
 import itertools
 import re
 from collections.abc import Iterable
-from string import ascii_uppercase
 
 from tritonlab.classroom.roster import Roster
 from tritonlab.classroom.store import Store
 
-LETTERS = 5  # 12 million names
+LETTERS = 5  # 3.2 million names
+_CONSONANTS = "BCDFGHJKLMNPQRSTVWXZ"  # letters with vowels may spell a name, such as ADA
 _SHORTEST = 3  # characters of a text that identifies someone
 _WORD = re.compile(r"[^\W_]+")
 _ADDRESS = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
@@ -74,7 +74,8 @@ class People:
 
 def _letters(secret: bytes, text: str) -> str:
     number = int.from_bytes(hmac.digest(secret, text.encode(), hashlib.sha256))
-    return "".join(ascii_uppercase[number // 26 ** place % 26] for place in range(LETTERS))
+    base = len(_CONSONANTS)
+    return "".join(_CONSONANTS[number // base ** place % base] for place in range(LETTERS))
 
 
 def _by_first_word(terms: Iterable[str]) -> dict[str, list[str]]:
