@@ -1,11 +1,14 @@
-"""`explain` shows what a finding means, by its name or its code."""
+"""`explain` shows what a finding means, and `codes` the table of all."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import grader
+from grader.diagnosis.examples import EMITTERS, examples
 from grader.finding import NAMES
 
 
@@ -43,3 +46,45 @@ def test_an_unknown_code_gets_a_suggestion(run, word, near):
     assert f"No finding is called '{word}'. Did you mean" in shown.err
     assert near in shown.err or word == "M2"
     assert "`tritonlab explain` lists all." in shown.err
+
+
+FOLDERS = {  # of the parts of the grader that report a code
+    "source": ["submission"], "worker": ["worker", "processes"], "sandbox": ["processes"],
+    "interpreter": ["engine/interpreter", "executor"], "compiler": ["engine/compiler"],
+    "judge": ["judge"], "gpu": ["judge"], "suite": ["suite", "suites"]}
+
+
+def test_codes_lists_code_name_emitter_and_one_sentence(run):
+    shown, data = run("codes", "--plain"), json.loads(run("codes", "--json").out)
+
+    assert ("M02 store-out-of-bounds interpreter Some indices of the store are outside the "
+            "tensor, and the mask is missing or wrong.") in shown.out.splitlines()
+    assert [one["code"] for one in data["codes"]] == [*NAMES]
+    assert all(one["summary"].endswith((".", "?")) for one in data["codes"])
+    assert data["next"] == "tritonlab explain CODE"
+
+
+@pytest.mark.parametrize("word", ["N04", "precision-lost"])
+def test_one_code_is_a_table_of_one_row(run, word):
+    data = json.loads(run("codes", word, "--json").out)
+
+    assert [(one["code"], one["emitter"]) for one in data["codes"]] == [("N04", "judge")]
+    assert data["next"] == "tritonlab explain N04"
+
+
+def test_an_unknown_code_of_the_table_gets_a_suggestion(run):
+    shown = run("codes", "wrong-value")
+
+    assert (shown.code, shown.out) == (2, "")
+    assert shown.err == ("No finding is called 'wrong-value'. Did you mean wrong-values? "
+                         "`tritonlab codes` lists all.\n")
+
+
+@pytest.mark.parametrize("code", NAMES)
+def test_the_emitter_of_a_code_has_it_in_its_source(code):
+    root = Path(grader.__file__).parent
+    texts = (path.read_text() for folder in FOLDERS[EMITTERS[code]]
+             for path in (root / folder).rglob("*.py"))
+
+    assert any(f'"{code}"' in text for text in texts)
+    assert examples()[code].emitter == EMITTERS[code]

@@ -27,6 +27,11 @@ SITUATIONS: dict[str, list[Situation]] = {
         S("all of them", "tritonlab explain"),
         S("an unknown code", "tritonlab explain M99"),
     ],
+    "codes": [
+        S("all of them", "tritonlab codes"),
+        S("one by its name", "tritonlab codes store-out-of-bounds"),
+        S("an unknown code", "tritonlab codes M99"),
+    ],
     "trace": [
         S("a right kernel", "tritonlab trace", (started, right)),
         S("what failed last", "tritonlab trace", (started, changed("2 * x, mask", "3 * x, mask"),

@@ -29,7 +29,7 @@ app = typer.Typer(name="tritonlab", rich_markup_mode=None, pretty_exceptions_ena
                   context_settings={"terminal_width": _columns} if _columns < NARROW else {})
 for _verb in (
         record.list_, learn.start, learn.next_, learn.read, learn.hint, learn.reset,
-        learn.solution, grade.grade, explain.explain, kernels.trace,
+        learn.solution, grade.grade, explain.explain, explain.codes, kernels.trace,
         kernels.inspect, record.status, record.merge,
         record.certificate, record.verify, record.report, doctor.tour, doctor.doctor,
         kernels.bench, grade.watch, author.check, author.new):

@@ -1,4 +1,4 @@
-"""The codes of findings as text: all of them, or one with its example."""
+"""The codes of findings as text: names, a table, or one with its example."""
 
 from collections.abc import Sequence
 
@@ -11,6 +11,15 @@ def show_all(screen: Screen, every: Sequence[Example]) -> None:
     rows = [(one.code, one.name) for one in every]
     for code, name in rows if screen.plain else padded(rows, "<<"):
         screen.line((f"{code}  ", "dim"), (name, "strong"))
+
+
+def show_table(screen: Screen, every: Sequence[Example]) -> None:
+    """Prints code, name, emitter and the first sentence of the meaning of each."""
+    rows = [(one.code, one.name, one.emitter) for one in every]
+    for one, (code, name, emitter) in zip(
+            every, rows if screen.plain else padded(rows, "<<<"), strict=True):
+        screen.line(one.summary, lead=((f"{code}  ", "dim"), (name, "strong"),
+                                       (f"  {emitter}  ", "dim")))
 
 
 def show_one(screen: Screen, one: Example) -> None:
