@@ -1,0 +1,1 @@
+"""Evidence of shared work: populations, disguises and what is shown of them."""

@@ -1,0 +1,1 @@
+"""Evidence that students did not work alone: rare code, comments and failures in common."""
