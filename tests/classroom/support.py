@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
@@ -13,6 +14,7 @@ from tritonlab.classroom import grading, settings
 from tritonlab.classroom.grade_worker import GradeOutcome, Job
 from tritonlab.classroom.settings import ClassSettings
 from tritonlab.classroom.store import Store
+from tritonlab.progress.journal import GENESIS, canonical
 
 CLASS = """
 schema = 1
@@ -44,6 +46,18 @@ def hand_in(store: Store, student: str, source: str, *, assignment: str = "hw1",
     store.append({"event": "imported", "student": student, "assignment": assignment,
                   "module": module, "blob": blob, "at": at, **more})
     return blob
+
+
+def journal(*records: Mapping[str, Any]) -> bytes:
+    """A learner's journal with these records, chained."""
+    lines: list[bytes] = []
+    before = GENESIS
+    for number, one in enumerate(records, 1):
+        data = {"schema": 1, "seq": number, "date": "2026-10-01", "time": "12:00", "prev": before,
+                "module": "track1/softmax", **one}
+        before = data["sha256"] = hashlib.sha256(canonical(data)).hexdigest()
+        lines.append(canonical(data) + b"\n")
+    return b"".join(lines)
 
 
 def two_students(run: Callable[..., Any], home: Path, course_root: Path,

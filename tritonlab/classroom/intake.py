@@ -114,10 +114,10 @@ def _handed(the_class: Classroom, course: Course, assignment: ClassAssignment, i
         result.unmatched.append(Refused(incoming.name, incoming.student_text, nearest))
         return None, {}
     try:
-        module = _module(course, assignment, incoming)
+        module = module_of(course, assignment, incoming)
         if module is None:
             return None, {}
-        files = _files(module, incoming)
+        files = files_of(module, incoming)
     except TritonlabError as error:
         return refuse(error.message)
     time = incoming.at or at
@@ -127,7 +127,7 @@ def _handed(the_class: Classroom, course: Course, assignment: ClassAssignment, i
                   incoming.name, incoming.attempt), files
 
 
-def _module(course: Course, assignment: ClassAssignment, incoming: Incoming) -> Module | None:
+def module_of(course: Course, assignment: ClassAssignment, incoming: Incoming) -> Module | None:
     """Returns the module of a submission; None for one that the assignment does not ask for.
 
     Raises:
@@ -146,7 +146,7 @@ def _module(course: Course, assignment: ClassAssignment, incoming: Incoming) -> 
                          f"{len(asked)}, and no folder or name says which")
 
 
-def _files(module: Module, incoming: Incoming) -> dict[str, bytes]:
+def files_of(module: Module, incoming: Incoming) -> dict[str, bytes]:
     """Returns the files of a submission by their names in the exercise.
 
     Raises:

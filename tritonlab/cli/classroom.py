@@ -384,6 +384,47 @@ def export(
 
 @app.command()
 @verb
+def similar(
+    assignment: AssignmentName,
+    html: Annotated[Path | None, typer.Option(
+        "--html", metavar="FILE", help="Write a page with the sources side by side.")] = None,
+    against: Annotated[list[Path] | None, typer.Option(
+        "--against", metavar="DIR",
+        help="Also compare with earlier submissions, or with another class; may be repeated.",
+    )] = None,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Rank pairs of submissions by what is rare in the class: evidence, never a verdict."""
+    from tritonlab.classroom import grading
+    from tritonlab.classroom.similarity import compare, page, submissions
+    from tritonlab.render import classroom as view
+    from tritonlab.workspace import output_files
+
+    the_class = _load()
+    its = the_class.settings.assignment(assignment)
+    warn(*the_class.book.problems)
+    output_files.check(html)
+    course, _ = grading.course_of(the_class.settings, the_class.root)
+    modules = [page.ModulePage(one.module, compare.compare(one.submissions, one.given, one.earlier),
+                               one.sources, one.notes)
+               for one in submissions.gather(the_class, course, its, against or ())]
+    if html is not None:
+        output_files.write(page.page(f"{the_class.settings.name}: {its.name}", modules,
+                                     lambda student: str(the_class.roster.get(student) or student)),
+                           html)
+    pair = next((one.students for module in modules for one in module.similarity.pairs), ())
+    command = f"tritonlab class report {its.name} --html reports"
+    if pair and html is None:
+        command = f"tritonlab class similar {its.name} --html similar.html"
+    show(as_json, plain, {
+        "schema": 1, "assignment": its.name, "page": str(html) if html else None,
+        "modules": [view.similarity_to_dict(one) for one in modules]},
+        lambda screen: view.show_similar(screen, its.name, modules, html), command)
+    return 0
+
+
+@app.command()
+@verb
 def doctor(as_json: Json = False, plain: Plain = False) -> int:
     """Check isolation, cores, disk, versions, the roster and the records of a class."""
     from dataclasses import asdict

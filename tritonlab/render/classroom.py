@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
@@ -24,6 +24,9 @@ from tritonlab.course.course import EXERCISE
 from tritonlab.errors import TritonlabError, shown
 from tritonlab.render.quantities import plural
 from tritonlab.render.screen import Screen, padded
+
+if TYPE_CHECKING:
+    from tritonlab.classroom.similarity.page import ModulePage
 
 STEP_S = 1.0  # between two lines of progress
 MOST_NAMED = 20
@@ -320,3 +323,70 @@ def show_ruling(screen: Screen, the_class: Classroom, student: Student, score: S
     screen.line((student.id, "strong"), f", {score.assignment}{due}: {score.state}, "
                 f"{_points(score)}{_days(score)}")
     screen.blank()
+
+
+# Similar submissions
+
+
+def show_similar(screen: Screen, assignment: str, modules: "Sequence[ModulePage]",
+                 page: Path | None) -> None:
+    """Prints pairs and clusters of similar submissions."""
+    for module in modules:
+        similarity = module.similarity
+        screen.line((f"{assignment}, {module.module}", "strong"),
+                    f": {plural(similarity.n_students, 'submission')} compared.")
+        for note in module.notes:
+            screen.line((note, "dim"), lead=("  ",))
+        if not similarity.pairs:
+            screen.line("No pair shares more than chance explains. What is common here is common "
+                        "in this class.", lead=("  ",))
+        if similarity.n_grouped:
+            screen.line(f"{plural(similarity.n_grouped, 'pair')} left out: their students are in "
+                        "one group of roster.csv.", lead=("  ",))
+        for cluster in similarity.clusters:
+            if len(cluster.students) > 2:
+                screen.line(f"{_first(cluster.students)}: {plural(cluster.n_pairs, 'pair')}, the "
+                            f"strongest with {cluster.kind}",
+                            lead=("  ", (f"{len(cluster.students)} students ", "strong")))
+        for pair in similarity.pairs[:MOST_NAMED]:
+            screen.blank()
+            screen.line((" and ".join(pair.students), "strong"),
+                        f": {pair.kind}, {pair.bits:.0f} bits", lead=("  ",))
+            for evidence in pair.evidence:
+                screen.line(evidence.text, lead=("    ",))
+        if len(similarity.pairs) > MOST_NAMED:
+            screen.line(f"and {len(similarity.pairs) - MOST_NAMED} more with weaker evidence; "
+                        "--json lists all.", lead=("  ",))
+        for group in similarity.groups:
+            if group.rare:
+                screen.blank()
+                screen.line(f"{_first(group.students)}: {group.text}",
+                            lead=("  ", (f"{len(group.students)} students ", "strong")))
+        screen.blank()
+    screen.line("This is evidence, not a verdict. A fragment that d of n submissions contain "
+                "counts log2(n / d) bits.")
+    if page:
+        screen.line(f"The sources are side by side in {shown(page)}.")
+    screen.blank()
+
+
+def _first(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def similarity_to_dict(module: "ModulePage") -> dict[str, Any]:
+    """The similar submissions of one module as plain data."""
+    similarity = module.similarity
+    return {
+        "module": module.module, "submissions": similarity.n_students,
+        "threshold_bits": round(similarity.threshold, 1), "left_out": list(module.notes),
+        "pairs_of_one_group": similarity.n_grouped,
+        "clusters": [{"students": one.students, "kind": str(one.kind), "pairs": one.n_pairs}
+                     for one in similarity.clusters],
+        "pairs": [{"students": one.students, "kind": str(one.kind), "bits": round(one.bits, 1),
+                   "evidence": [{"kind": str(each.kind), "text": each.text}
+                                for each in one.evidence],
+                   "lines": one.lines} for one in similarity.pairs],
+        "groups": [{"students": one.students, "kind": str(one.kind), "rare": one.rare,
+                    "text": one.text} for one in similarity.groups]}

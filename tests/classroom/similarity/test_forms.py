@@ -68,7 +68,7 @@ def test_a_disguise_leaves_the_digest_of_a_solution(name):
 def test_a_disguise_leaves_a_program_that_python_reads(name):
     source = course.load().find("track1/softmax").solution.read_text()
 
-    compile(DISGUISES[name](source, random.Random(1)), name, "exec")
+    assert compile(DISGUISES[name](source, random.Random(1)), name, "exec")
 
 
 @pytest.mark.parametrize("text", ["x = (", "def f(:", "\0", "(" * 2_000, "x = " + "-" * 20_000])

@@ -1,7 +1,10 @@
 """Compares the submissions of a class by what is rare in it."""
 
+import bisect
 import enum
+import functools
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,10 +34,10 @@ class Sameness(enum.StrEnum):
     BYTES = "identical bytes"
     FORMAT = "identical after formatting"
     NAMES = "identical after renaming and reordering"
+    JOURNAL = "journals with common records"
     CODE = "rare code in common"
     FAILURE = "the same rare failure"
     WORDS = "rare comments and names in common"
-    JOURNAL = "journals with common records"
 
 
 _RANKS = {kind: rank for rank, kind in enumerate(Sameness)}
@@ -43,6 +46,9 @@ _EQUAL = {
     Sameness.FORMAT: "The files are identical except for formatting and comments.",
     Sameness.NAMES: "The files are identical except for formatting, comments, names and the order "
                     "of statements."}
+
+_SEVERAL = ("They share rare code, each about as much with several others: they may have taken the "
+            "same approach, or used the same source.")
 
 
 @dataclass(frozen=True)
@@ -54,12 +60,14 @@ class ClassSource:
         source: all of its text.
         failure: code of its first failure, and its failed cases; empty where there is none.
         chain: hashes of the records of its journal.
+        group: students of one group hand in together and are not compared.
     """
 
     student: str
     source: str
     failure: str = ""
     chain: frozenset[str] = frozenset()
+    group: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,17 +111,20 @@ class Cluster:
 
 @dataclass(frozen=True)
 class AlikeGroup:
-    """Submissions that resemble each other without evidence against any of them."""
+    """Submissions that resemble each other, no pair of them more than others of the class.
+
+    Args:
+        rare: whether they share more code than chance explains.
+    """
 
     students: tuple[str, ...]
     kind: Sameness
+    rare: bool = True
 
     @property
     def text(self) -> str:
-        if self.kind in _EQUAL:
-            return f"{_EQUAL[self.kind]} What is common here is common in this class."
-        return ("They share rare code, each about as much with several others: they may have taken "
-                "the same approach, or used the same source.")
+        reason = _SEVERAL if self.rare else "What is common here is common in this class."
+        return f"{_EQUAL[self.kind]} {reason}" if self.kind in _EQUAL else reason
 
 
 @dataclass(frozen=True)
@@ -124,7 +135,8 @@ class Similarity:
         n_students: that were compared.
         threshold: bits that a pair needs; by chance, about one pair of the class reaches them.
         pairs: the strongest kind of evidence first, then by bits.
-        groups: submissions that are alike, and no pair of which is listed.
+        groups: submissions that are alike, and not all of which are in a listed pair.
+        n_grouped: pairs with as much evidence that are left out, as they are of one group.
     """
 
     n_students: int
@@ -132,6 +144,7 @@ class Similarity:
     pairs: tuple[Pair, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     groups: tuple[AlikeGroup, ...] = ()
+    n_grouped: int = 0
 
 
 @dataclass(frozen=True)
@@ -166,7 +179,7 @@ def compare(submissions: Sequence[ClassSource], given: Sequence[str] = (),
     students took the same unusual approach, no pair of them stands out.
 
     Args:
-        submissions: one of each student, or of each group that hands in together.
+        submissions: one of each student.
         given: the exercise, the reference solution, and code of the lesson.
         earlier: submissions of others, compared with this class and not with each other.
     """
@@ -191,28 +204,43 @@ def compare(submissions: Sequence[ClassSource], given: Sequence[str] = (),
         code.net, prose.net, names.net, failures.bits))
     of_class = np.arange(n) < n_own
     compared = np.triu(of_class[:, None] | of_class[None, :], 1)
-    listed = compared & (((beyond >= threshold) & (text > 0)) | (chains.bits > 0))
+    evident = compared & (((beyond >= threshold) & (text > 0)) | (chains.bits > 0))
+    places = {name: place for place, name in enumerate({entry.group for entry in entries})}
+    group = np.array([places[entry.group] for entry in entries])
+    together = (group[:, None] == group[None, :]) & (group != places.get("", -1))
+    listed = evident & ~together
+
+    @functools.cache
+    def rare_grams(number: int) -> frozenset[int]:
+        return frozenset(gram for unit in read[number].code for gram in unit.grams
+                         if gram in code.rare)
+
+    @functools.cache
+    def breaks(number: int) -> list[int]:
+        return [match.start() for match in re.finditer("\n", entries[number].source)]
 
     def pair(i: int, j: int) -> Pair:
         evidence = []
         if kind := forms.kind(i, j):
             evidence.append(Evidence(kind, _EQUAL[kind]))
-        marks, counted = _code_evidence(read[i], read[j], code.rare, entries[i].source,
-                                        entries[j].source, n)
-        evidence += counted
+        if count := len([one for one in entries[i].chain & entries[j].chain if one in chains.rare]):
+            evidence.append(Evidence(Sameness.JOURNAL, (
+                f"The journals have {_count(count, 'record')} in common, so they were one journal "
+                "once.")))
+        shared = rare_grams(i) & rare_grams(j)
+        marks = _marks(read[i], shared), _marks(read[j], shared)
+        lines = _lines(breaks(i), marks[0]), _lines(breaks(j), marks[1])
+        if shared:
+            evidence.append(Evidence(Sameness.CODE, _shared_code(
+                read[i], shared, min(len(rare_grams(i)), len(rare_grams(j))), lines,
+                f"{min(code.rare[gram] for gram in shared)} of {n} submissions")))
         if failures.bits[i, j]:
             evidence.append(Evidence(Sameness.FAILURE, (
                 "Both fail first in the same way, and in the same cases, as "
                 f"{failures.rare[entries[i].failure]} of {n} submissions do.")))
         evidence += _words_evidence(read[i], read[j], prose.rare, names.rare, entries[i].source)
-        if count := len([one for one in entries[i].chain & entries[j].chain if one in chains.rare]):
-            evidence.append(Evidence(Sameness.JOURNAL, (
-                f"The journals have {_count(count, 'record')} in common, so they were one journal "
-                "once.")))
-        sources = entries[i].source, entries[j].source
         return Pair((entries[i].student, entries[j].student), tuple(evidence),
-                    float(beyond[i, j]), marks,
-                    (_lines(sources[0], marks[0]), _lines(sources[1], marks[1])))
+                    float(beyond[i, j]), marks, lines)
 
     pairs = sorted((pair(i, j) for i, j in np.argwhere(listed).tolist()),
                    key=lambda one: (_RANKS[one.kind], -one.bits, one.students))
@@ -221,9 +249,10 @@ def compare(submissions: Sequence[ClassSource], given: Sequence[str] = (),
     families = [AlikeGroup(tuple(entries[i].student for i in component), Sameness.CODE)
                 for component in _components(np.argwhere(resembling).tolist())
                 if len(component) > 2]
-    groups = [group for group in [*forms.groups(n_own), *families]
+    groups = [group for group in [*forms.groups(n_own, text >= threshold), *families]
               if not in_pairs.issuperset(group.students)]
-    return Similarity(n_own, threshold, tuple(pairs), _clusters(pairs), tuple(groups))
+    return Similarity(n_own, threshold, tuple(pairs), _clusters(pairs), tuple(groups),
+                      int((evident & together).sum()))
 
 
 def _weights(units: Iterable[Unit]) -> dict[int, float]:
@@ -305,33 +334,28 @@ class _Forms:
             return Sameness.BYTES
         return Sameness.FORMAT if len({*map(self._form, sources)}) == 1 else Sameness.NAMES
 
-    def groups(self, n_own: int) -> list[AlikeGroup]:
-        """The groups of equal submissions of the class, the largest first."""
+    def groups(self, n_own: int, rare: npt.NDArray[np.bool_]) -> list[AlikeGroup]:
+        """The groups of equal submissions of the class, the largest first.
+
+        Args:
+            rare: whether each pair shares more than chance explains.
+        """
         groups = [[one for one in members if one < n_own] for members in self._equal.values()]
         return [AlikeGroup(tuple(self._entries[one].student for one in members),
-                           self._kind(members))
+                           self._kind(members), bool(rare[members[0], members[1]]))
                 for members in sorted(groups, key=lambda members: -len(members))
                 if len(members) > 1]
 
 
-def _code_evidence(one: Fragments, other: Fragments, rare: Mapping[int, int], text: str,
-                   other_text: str, n: int) -> tuple[tuple[_Ranges, _Ranges], list[Evidence]]:
-    """Places and counts of the rare grams of code that two submissions share."""
-    grams, others = ({gram for unit in side.code for gram in unit.grams if gram in rare}
-                     for side in (one, other))
-    shared = grams & others
-    marks = _marks(one, shared), _marks(other, shared)
-    if not shared:
-        return marks, []
+def _shared_code(one: Fragments, shared: frozenset[int], most: int,
+                 lines: tuple[_Ranges, _Ranges], rarest: str) -> str:
+    """Describes the rare grams of code that two submissions share."""
     statements = sum(not shared.isdisjoint(unit.grams) for unit in one.code)
-    left, right = (_spoken(_lines(source, mark)) for source, mark in (
-        (text, marks[0]), (other_text, marks[1])))
-    few = min(rare[gram] for gram in shared)
-    return marks, [Evidence(Sameness.CODE, (
-        f"{len(shared)} of {min(len(grams), len(others))} rare token runs are shared, in "
-        f"{_count(statements, 'statement')}: lines {left} on the left, lines {right} on the "
-        f"right. The rarest of them {'occur' if len(shared) > 1 else 'occurs'} in {few} of {n} "
-        "submissions."))]
+    occur = "occur" if len(shared) > 1 else "occurs"
+    return (f"{len(shared)} of {most} rare token runs are shared, in "
+            f"{_count(statements, 'statement')}: {_spoken(lines[0])} of the first and "
+            f"{_spoken(lines[1])} of the second submission. The rarest of them {occur} in "
+            f"{rarest}.")
 
 
 def _words_evidence(one: Fragments, other: Fragments, prose: Mapping[int, int],
@@ -363,11 +387,11 @@ def _marks(side: Fragments, shared: Collection[int]) -> _Ranges:
     return tuple((start, end) for start, end in merged)
 
 
-def _lines(text: str, marks: _Ranges) -> _Ranges:
+def _lines(breaks: Sequence[int], marks: _Ranges) -> _Ranges:
     """Ranges of lines, from 1, that contain the marks; adjacent ranges are merged."""
     merged: list[list[int]] = []
     for start, end in marks:
-        first, last = text.count("\n", 0, start) + 1, text.count("\n", 0, end) + 1
+        first, last = (bisect.bisect_left(breaks, place) + 1 for place in (start, end))
         if merged and first <= merged[-1][1] + 1:
             merged[-1][1] = last
         else:
@@ -376,7 +400,8 @@ def _lines(text: str, marks: _Ranges) -> _Ranges:
 
 
 def _spoken(lines: _Ranges) -> str:
-    return ranges([number for first, last in lines for number in range(first, last + 1)])
+    numbers = [number for first, last in lines for number in range(first, last + 1)]
+    return f"line{'s' * (len(numbers) > 1)} {ranges(numbers)}"
 
 
 def _count(number: int, noun: str) -> str:

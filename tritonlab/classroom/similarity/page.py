@@ -1,12 +1,12 @@
 """The page of similar submissions: evidence, and both sources side by side."""
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from tritonlab.classroom.similarity.compare import Similarity
+from tritonlab.classroom.similarity.compare import Pair, Similarity
 
 MOST_PAIRS = 50
 _MOST_LINES = 3_000  # of one source
@@ -22,29 +22,35 @@ class Listing:
     folded: bool
 
 
-def page(similarity: Similarity, sources: Mapping[str, str], title: str, *,
-         label: Callable[[str], str] = str, masked: Callable[[str], str] = str,
-         most: int = MOST_PAIRS) -> str:
+@dataclass(frozen=True)
+class ModulePage:
+    """One module on the page; ``sources`` are those of the compared submissions, by student."""
+
+    module: str
+    similarity: Similarity
+    sources: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def pairs(self) -> list[tuple[Pair, list[list[Listing]]]]:
+        """The pairs whose sources are shown, each with its two sides."""
+        return [(one, [[*_listings(self.sources[student], marks, lines)] for student, marks, lines
+                       in zip(one.students, one.marks, one.lines, strict=True)])
+                for one in self.similarity.pairs[:MOST_PAIRS]]
+
+
+def page(title: str, modules: Sequence[ModulePage], label: Callable[[str], str] = str) -> str:
     """Returns a page that needs no other file.
 
     Args:
-        sources: of the compared submissions, by student.
         title: of the assignment.
         label: the name under which a student is shown.
-        masked: a text as it is shown, for instance without names.
-        most: pairs whose sources are shown.
     """
-    def side(student: str, marks: _Ranges, lines: _Ranges) -> list[Listing]:
-        return [*_listings(sources[student], marks, lines, masked)]
-
-    pairs = [(one, [side(*each) for each in zip(one.students, one.marks, one.lines, strict=True)])
-             for one in similarity.pairs[:most]]
     return _templates().get_template("similar.html").render(
-        title=title, similarity=similarity, pairs=pairs, label=label, masked=masked)
+        title=title, modules=modules, label=label)
 
 
-def _listings(text: str, marks: _Ranges, lines: _Ranges,
-              masked: Callable[[str], str]) -> Iterator[Listing]:
+def _listings(text: str, marks: _Ranges, lines: _Ranges) -> Iterator[Listing]:
     """Splits a source into runs of lines: those with marks and their context, and folded ones."""
     near = {number for first, last in lines
             for number in range(first - _CONTEXT, last + _CONTEXT + 1)}
@@ -55,7 +61,7 @@ def _listings(text: str, marks: _Ranges, lines: _Ranges,
             yield Listing(tuple(rows), folded)
             rows = []
         folded = number not in near
-        rows.append((number, tuple((marked, masked(part.expandtabs(4).replace("\0", "\ufffd")))
+        rows.append((number, tuple((marked, part.expandtabs(4).replace("\0", "\ufffd"))
                                    for marked, part in _parts(line, start, marks))))
         start += len(line) + 1
     if rows:
