@@ -14,6 +14,7 @@ from tests.golden import verdicts
 from tritonlab.authoring.checks import PROMPT
 from tritonlab.classroom import mistakes
 from tritonlab.classroom.mistakes import GradedAnswer, analyze, explanation, toml
+from tritonlab.classroom.report.outcomes import FailureView, outcome_of
 from tritonlab.course import course
 
 CASES = ("32 x 128", "4 x 127", "4 x 128", "float16", "far apart", "rows sum to one")
@@ -54,7 +55,7 @@ def report(failed=(), code="N01", means="", todos=(), line=5, skipped=(), steps=
 
 
 def answer(student, *arguments, source=SOLUTION, **more):
-    return GradedAnswer(student, report(*arguments, **more), source)
+    return GradedAnswer(student, outcome_of(report(*arguments, **more)), source)
 
 
 def test_a_class_of_300_is_split_into_explained_and_unexplained_failures():
@@ -100,12 +101,9 @@ def test_a_class_of_300_is_split_into_explained_and_unexplained_failures():
     ("", {"failed": ["4 x 127"], "code": "M02"}),  # only the grader can see the sign
 ])
 def test_a_mutant_explains_a_failure_by_code_place_and_cases(name, how):
-    data = report(**how)
-    first = next(one for one in data["results"] if one["findings"])
-    failed, passed = (frozenset(one["name"] for one in data["results"] if one["verdict"] == verdict)
-                      for verdict in ("FAILED", "PASSED"))
+    result = outcome_of(report(**how))
 
-    explaining = explanation(first["findings"][0], failed, passed, MUTANTS)
+    explaining = explanation(result.failures[0], *mistakes.judged(result), MUTANTS)
 
     assert (explaining.id if explaining else "") == name
 
@@ -114,7 +112,7 @@ def test_the_mutant_that_names_most_cases_explains_a_failure():
     mutants = (mutant("a"), mutant("b", wrong=("4 x 127", "float16")),
                mutant("c", wrong=("4 x 127",)))
 
-    explaining = explanation(report(["4 x 127"])["results"][1]["findings"][0],
+    explaining = explanation(outcome_of(report(["4 x 127"])).failures[0],
                              frozenset(("4 x 127", "float16")), frozenset(), mutants)
 
     assert explaining.id == "b"
@@ -126,7 +124,7 @@ def test_a_diagnosis_counts_only_where_the_mutant_fails_in_the_same_cases():
     answers = [answer("other", ["32 x 128", "float16"], means="Meaning of f."),
                answer("same", CASES[:-1], means="Meaning of f.")]
 
-    result = analyze(answers, mutants, grades={"f": report(CASES[:-1])})
+    result = analyze(answers, mutants, grades={"f": outcome_of(report(CASES[:-1]))})
 
     assert [one.students for one in result.explained] == [("same",)]
     assert [one.students for one in result.unexplained] == [("other",)]
@@ -148,7 +146,7 @@ def test_every_kept_verdict_of_a_mutant_is_explained_by_one():
             code = cases[failed[0]][2][0]
             own = next(one for one in material.suite.mutants if one.id == name)
             for means in ("", own.meaning):
-                finding = {"code": code, "means": means, "todos": list(own.todos)}
+                finding = FailureView(failed[0], code, "", "", means, "", "", None, own.todos)
                 if (means or not own.sign) and explanation(
                         finding, frozenset(failed), frozenset(names - cases.keys()),
                         material.suite.mutants) is None:
@@ -167,8 +165,9 @@ def test_clusters_with_nearly_the_same_cases_are_one():
             "name": name, "kind": "correctness", "advisory": False, "seconds": 1.0, "reason": "",
             "verdict": "SKIPPED" if name in skipped else "FAILED" if name in failed else "PASSED",
             "findings": [{"code": "N01", "name": "wrong-values", "seen": "", "line": None,
+                          "where": "", "next_step": "",
                           "means": "", "todos": [], "function": ""}]} for name in many]
-        return GradedAnswer(student, data)
+        return GradedAnswer(student, outcome_of(data))
 
     result = analyze([graded("one", many[:20]), graded("two", many[:20]),
                       graded("three", many[:19]), graded("four", many[:20], many[15:]),
@@ -290,10 +289,12 @@ def test_a_mutant_that_is_taken_out_is_asked_for_again():
             "name": case.name, "kind": "correctness", "advisory": False, "seconds": 1.0,
             "reason": "", "verdict": "FAILED" if case.name in one.wrong else "PASSED",
             "findings": [{"code": one.codes[0], "name": "", "seen": "It is wrong.", "line": 45,
+                          "where": "", "next_step": "",
                           "means": "" if one is left_out else one.meaning, "todos": one.todos,
                           "function": ""}] if case.name in one.wrong else []}
             for case in suite.all_cases]
-        answers += [GradedAnswer(f"{one.id}{n}", data, one.apply(solution)) for n in range(10)]
+        answers += [GradedAnswer(f"{one.id}{n}", outcome_of(data), one.apply(solution))
+                    for n in range(10)]
     others = [one for one in suite.mutants if one is not left_out]
 
     result = analyze(answers, others, solution)

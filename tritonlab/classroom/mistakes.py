@@ -17,28 +17,34 @@ right file. Everything else is unexplained, and is clustered by code, function a
 """
 
 import ast
+import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import count, islice
+from pathlib import Path
 from string import ascii_lowercase
 from textwrap import indent
-from typing import Any
 
 from grader.report import Verdict
 from grader.submission import statement_diff, syntax
-from grader.suite import Mutant
+from grader.suite.mutants import KERNEL, Mutant, read_mutants
 from tritonlab.authoring.checks import PROMPT
+from tritonlab.classroom.book import Score
+from tritonlab.classroom.report.outcomes import FailureView, ResultView, ResultViews
+from tritonlab.classroom.store import Store
+from tritonlab.course.course import Module
+from tritonlab.errors import TritonlabError
 
 NEAR = 0.9  # share of failed cases in common from which on clusters are one
 CLEAR = 0.5  # lead in share of a cluster from which on an edit of the solution is proposed
 MOST_LINES = 3  # lines of code of a failure
 MOST_CASES = 2  # that a skeleton names as `wrong` and as `right`
 MOST_CONTRASTED = 100  # other submissions that an edit is compared with
-KERNEL = "kernel.py"
+MUTANTS = "mutants.toml"
 
 
 @dataclass(frozen=True)
@@ -46,12 +52,11 @@ class GradedAnswer:
     """The submission of a student that counts, with its grade.
 
     Args:
-        report: plain data, from ``grader.report.Report.to_dict``.
         source: text of the file that findings point at.
     """
 
     student: str
-    report: Mapping[str, Any]
+    result: ResultView
     source: str = ""
 
 
@@ -135,7 +140,7 @@ class _Failure:
     """The first failure of one answer, and the cases that were judged."""
 
     answer: GradedAnswer
-    finding: Mapping[str, Any]
+    finding: FailureView
     failed: frozenset[str]
     passed: frozenset[str]
 
@@ -143,12 +148,12 @@ class _Failure:
     def line(self) -> str:
         """The line of code that the finding points at, without its comment."""
         lines = self.answer.source.splitlines()
-        number = self.finding["line"] or 0
+        number = self.finding.line or 0
         return _bare(lines[number - 1]) if 0 < number <= len(lines) else ""
 
 
 def analyze(answers: Sequence[GradedAnswer], mutants: Sequence[Mutant], solution: str = "",
-            grades: Mapping[str, Mapping[str, Any]] | None = None,
+            grades: Mapping[str, ResultView] | None = None,
             masked: Callable[[str], str] = str) -> ClassMistakes:
     """Returns which mutants explain the failures of a class, and clusters of the others.
 
@@ -156,15 +161,15 @@ def analyze(answers: Sequence[GradedAnswer], mutants: Sequence[Mutant], solution
         answers: one of each student, graded with the whole suite.
         solution: the text in which findings of the same file would point; with it, a patch is
             proposed for clusters whose students wrote the same statement.
-        grades: reports of mutants by id, graded like the answers, as far as there are any.
+        grades: results of mutants by id, graded like the answers, as far as there are any.
         masked: code as it may be shown, for instance without names of students.
     """
     decided = [one for one in answers
-               if one.report["verdict"] in (Verdict.PASSED, Verdict.FAILED)]
-    passing = [one for one in decided if one.report["verdict"] == Verdict.PASSED]
-    failing = [_failure(one) for one in decided if one.report["verdict"] == Verdict.FAILED]
+               if one.result.verdict in (Verdict.PASSED, Verdict.FAILED)]
+    passing = [one for one in decided if one.result.verdict == Verdict.PASSED]
+    failing = [_failure(one) for one in decided if one.result.verdict == Verdict.FAILED]
     failures = [one for one in failing if one is not None]
-    own = {name: judged(report) for name, report in (grades or {}).items()}
+    own = {name: judged(result) for name, result in (grades or {}).items()}
     explained: dict[str, list[_Failure]] = {}
     left: list[_Failure] = []
     for one in failures:
@@ -175,18 +180,54 @@ def analyze(answers: Sequence[GradedAnswer], mutants: Sequence[Mutant], solution
             explained.setdefault(mutant.id, []).append(one)
     by_id = {mutant.id: mutant for mutant in mutants}
     order = {name: place for place, name in enumerate(
-        result["name"] for one in decided for result in one.report["results"])}
+        case.name for one in decided for case in one.result.cases)}
     clusters = [_cluster(members, [one.source for one in decided], order, solution, masked)
                 for members in _clustered(left)]
     return ClassMistakes(
         len(decided), len(passing), len(decided) - len(passing) - len(failures),
         tuple(sorted((ExplainedFailure(
-            by_id[name], _students(members), members[0].finding["seen"], _lines(members, masked))
+            by_id[name], _students(members), members[0].finding.words, _lines(members, masked))
             for name, members in explained.items()), key=lambda one: -len(one.students))),
         tuple(sorted(clusters, key=lambda one: -len(one.students))))
 
 
-def explanation(finding: Mapping[str, Any], failed: frozenset[str], passed: frozenset[str],
+@dataclass(frozen=True)
+class ModuleMistakes:
+    """The mistakes of one module; ``file`` is the one of its mutants."""
+
+    module: str
+    mistakes: ClassMistakes
+    mutants: tuple[Mutant, ...]
+    file: Path
+
+
+def of_module(store: Store, results: ResultViews, module: Module, scores: Iterable[Score],
+              masked: Callable[[str], str], *, patches: bool = True) -> ModuleMistakes:
+    """Analyzes the submissions of a module that count.
+
+    Args:
+        masked: code without names of students.
+        patches: propose edits of the solution.
+    """
+    answers = []
+    for score in scores:
+        graded = next((one.graded for one in score.modules if one.module == module.id), None)
+        result = results.of(graded.key) if graded and not score.excused else None
+        if graded is None or result is None:
+            continue
+        source = ""
+        if result.verdict == Verdict.FAILED or patches:
+            with contextlib.suppress(TritonlabError):  # the store reports it elsewhere
+                source = store.files(graded.blob).get(KERNEL, b"").decode("utf-8", "replace")
+        answers.append(GradedAnswer(score.student, result, source))
+    file = module.suite.with_name(MUTANTS)
+    mutants = read_mutants(file)
+    solution = module.solution.read_text(encoding="utf-8") if patches else ""
+    return ModuleMistakes(module.id, analyze(answers, mutants, solution, masked=masked), mutants,
+                          file)
+
+
+def explanation(finding: FailureView, failed: frozenset[str], passed: frozenset[str],
                 mutants: Sequence[Mutant],
                 own: Mapping[str, tuple[frozenset[str], frozenset[str]]] | None = None,
                 ) -> Mutant | None:
@@ -199,12 +240,12 @@ def explanation(finding: Mapping[str, Any], failed: frozenset[str], passed: froz
         failed: names of the failed cases; ``passed`` of those that passed.
         own: the same of the mutants' own grades, by id.
     """
-    same = [mutant for mutant in mutants if mutant.codes[:1] == (finding["code"],) and (
+    same = [mutant for mutant in mutants if mutant.codes[:1] == (finding.code,) and (
         not own or mutant.id not in own or _alike((failed, passed), own[mutant.id]))]
     for mutant in same:
-        if mutant.meaning == finding["means"]:
+        if mutant.meaning == finding.means:
             return mutant
-    todos = {*finding["todos"]}
+    todos = {*finding.todos}
     fitting = [mutant for mutant in same if not mutant.sign
                and (not todos or not mutant.todos or todos & {*mutant.todos})
                and failed.issuperset(mutant.wrong) and failed.isdisjoint(mutant.right)
@@ -212,10 +253,9 @@ def explanation(finding: Mapping[str, Any], failed: frozenset[str], passed: froz
     return max(fitting, key=lambda one: len(one.wrong) + len(one.right), default=None)
 
 
-def judged(report: Mapping[str, Any]) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of the deciding cases that failed, and of those that passed."""
-    failed, passed = (frozenset(result["name"] for result in report["results"]
-                                if result["verdict"] == verdict and not result["advisory"])
+def judged(result: ResultView) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of the cases that failed, and of those that passed."""
+    failed, passed = (frozenset(case.name for case in result.cases if case.verdict == verdict)
                       for verdict in (Verdict.FAILED, Verdict.PASSED))
     return failed, passed
 
@@ -275,13 +315,10 @@ def _skeleton(failure: UnexplainedFailure, name: str, mutants: Sequence[Mutant],
 
 def _failure(answer: GradedAnswer) -> _Failure | None:
     """The first failure of a grade; None if it is about the file as a whole."""
-    report = answer.report
-    deciding = [result for result in report["results"] if not result["advisory"]]
-    first = next((result for result in deciding if result["verdict"] == Verdict.FAILED), None)
-    if report["steps"] or first is None or not first["findings"] or \
-            first["findings"][0]["code"].startswith("P"):
+    result = answer.result
+    if result.steps or result.refused or not result.failures:
         return None
-    return _Failure(answer, first["findings"][0], *judged(report))
+    return _Failure(answer, result.failures[0], *judged(result))
 
 
 def _clustered(failures: Sequence[_Failure]) -> list[list[_Failure]]:
@@ -292,7 +329,7 @@ def _clustered(failures: Sequence[_Failure]) -> list[list[_Failure]]:
     """
     exact: dict[tuple[str, str, frozenset[str]], list[_Failure]] = {}
     for one in failures:
-        key = (one.finding["code"], one.finding["function"], one.failed)
+        key = (one.finding.code, one.finding.function, one.failed)
         exact.setdefault(key, []).append(one)
     clusters: list[list[_Failure]] = []
     for members in sorted(exact.values(), key=lambda group: -len(group)):
@@ -305,24 +342,23 @@ def _clustered(failures: Sequence[_Failure]) -> list[list[_Failure]]:
 
 
 def _near(one: _Failure, other: _Failure) -> bool:
-    if any(one.finding[key] != other.finding[key] for key in ("code", "function")):
-        return False
-    return _alike((one.failed, one.passed), (other.failed, other.passed))
+    mine, theirs = ((each.finding.code, each.finding.function) for each in (one, other))
+    return mine == theirs and _alike((one.failed, one.passed), (other.failed, other.passed))
 
 
 def _cluster(members: Sequence[_Failure], sources: Sequence[str], order: Mapping[str, int],
              solution: str, masked: Callable[[str], str]) -> UnexplainedFailure:
     first = members[0].finding
-    todos = Counter(todo for one in members for todo in one.finding["todos"])
+    todos = Counter(todo for one in members for todo in one.finding.todos)
     failed, passed = (frozenset.intersection(*cases) for cases in (
         [one.failed for one in members], [one.passed for one in members]))
     patch = _patch(members, sources, solution, masked)
     lines = _lines(members, masked) or ((patch.replace,) if patch else ())
     return UnexplainedFailure(
-        first["code"], first["name"], first["function"], _students(members),
+        first.code, first.name, first.function, _students(members),
         tuple(sorted(failed, key=order.__getitem__)), tuple(sorted(passed, key=order.__getitem__)),
         tuple(sorted(todo for todo, number in todos.items() if 2 * number > len(members))),
-        first["seen"], lines, patch)
+        first.words, lines, patch)
 
 
 def _students(members: Sequence[_Failure]) -> tuple[str, ...]:

@@ -425,6 +425,53 @@ def similar(
 
 @app.command()
 @verb
+def mistakes(
+    assignment: AssignmentName,
+    unexplained: Annotated[bool, typer.Option(
+        "--unexplained", help="Only failures that no mutant explains.")] = False,
+    as_toml: Annotated[bool, typer.Option(
+        "--toml", help="Print the skeletons of the mutants that are missing.")] = False,
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Show what is common in the failures of a class, and which failures no mutant explains."""
+    from tritonlab.classroom import grading
+    from tritonlab.classroom import mistakes as analysis
+    from tritonlab.classroom.report.outcomes import ResultViews
+    from tritonlab.classroom.report.people import People
+    from tritonlab.render import classroom as view
+
+    if as_toml and as_json:
+        raise TritonlabError("--toml and --json exclude each other.", "Leave one of them out.")
+    the_class = _load()
+    its = the_class.settings.assignment(assignment)
+    warn(*the_class.book.problems)
+    course, _ = grading.course_of(the_class.settings, the_class.root)
+    scores = the_class.scores(its)
+    people = People(the_class.store, the_class.roster, [score.student for score in scores])
+    results = ResultViews(the_class.store)
+    modules = [analysis.of_module(the_class.store, results, course.find(name), scores,
+                                  people.masked) for name in its.modules]
+    if as_toml:
+        print("\n".join(f"# For {shown(one.file)}\n\n"
+                        f"{analysis.toml(one.mistakes.unexplained, one.mutants)}"
+                        for one in modules if one.mistakes.unexplained) or
+              "# A mutant explains each failure.")
+        return 0
+    command = f"tritonlab class report {its.name} --html reports"
+    if any(one.mistakes.unexplained for one in modules):
+        command = f"tritonlab class mistakes {its.name} --toml"
+    elif not any(one.mistakes.graded for one in modules):
+        command = f"tritonlab class grade {its.name}"
+    show(as_json, plain, {
+        "schema": 1, "assignment": its.name,
+        "modules": [view.mistakes_to_dict(one) for one in modules]},
+        lambda screen: view.show_mistakes(screen, its.name, modules, explained=not unexplained),
+        command)
+    return 0
+
+
+@app.command()
+@verb
 def doctor(as_json: Json = False, plain: Plain = False) -> int:
     """Check isolation, cores, disk, versions, the roster and the records of a class."""
     from dataclasses import asdict

@@ -6,7 +6,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from grader.finding import NAMES
+from grader.text import joined
 from tritonlab.classroom.book import Graded, Handed, Score, State
 from tritonlab.classroom.classroom import Classroom
 from tritonlab.classroom.grading import GradePlan, Summary
@@ -26,10 +27,12 @@ from tritonlab.render.quantities import plural
 from tritonlab.render.screen import Screen, padded
 
 if TYPE_CHECKING:
+    from tritonlab.classroom.mistakes import ModuleMistakes
     from tritonlab.classroom.similarity.page import ModulePage
 
 STEP_S = 1.0  # between two lines of progress
 MOST_NAMED = 20
+MOST_CASES = 3  # of a cluster of failures
 STYLES = {State.PASSED: "pass", State.OPEN: "skip", State.MISSING: "dim", State.WAITING: "dim",
           State.UNDECIDED: "fail", State.EXCUSED: "dim"}
 
@@ -390,3 +393,57 @@ def similarity_to_dict(module: "ModulePage") -> dict[str, Any]:
                    "lines": one.lines} for one in similarity.pairs],
         "groups": [{"students": one.students, "kind": str(one.kind), "rare": one.rare,
                     "text": one.text} for one in similarity.groups]}
+
+
+# Mistakes
+
+
+def show_mistakes(screen: Screen, assignment: str, modules: "Sequence[ModuleMistakes]", *,
+                  explained: bool) -> None:
+    """Prints the failures of a class, the most frequent first, and those without a mutant."""
+    for module in modules:
+        mistakes = module.mistakes
+        share = mistakes.share_explained
+        screen.line(
+            (f"{assignment}, {module.module}", "strong"), f": {mistakes.graded} graded, "
+            f"{mistakes.passed} passed" + (
+                f", {mistakes.unfinished} with blanks left or a file that cannot be graded."
+                if mistakes.unfinished else "."),
+            "" if share is None else f" Mutants explain {100 * share:.0f} % of the failures.")
+        for one in mistakes.explained if explained else ():
+            _show_failure(screen, one.students, one.mutant.codes[0],
+                          f"{one.words} {one.mutant.meaning}", one.lines)
+        if mistakes.unexplained:
+            screen.blank()
+            screen.line(("No mutant explains these:", "strong"), lead=("  ",))
+        for cluster in mistakes.unexplained:
+            cases = joined([*cluster.failed[:MOST_CASES],
+                            *([f"{len(cluster.failed) - MOST_CASES} more"]
+                              if len(cluster.failed) > MOST_CASES else [])]) \
+                if cluster.failed else "different cases"
+            _show_failure(screen, cluster.students, cluster.code,
+                          f"{cluster.words} They fail in {cases}.", cluster.lines)
+        screen.blank()
+
+
+def _show_failure(screen: Screen, students: Sequence[str], code: str, words: str,
+                  lines: Sequence[str]) -> None:
+    screen.blank()
+    screen.line((plural(len(students), "student"), "strong"),
+                (f"  {NAMES.get(code, code)}", "dim"), lead=("  ",))
+    screen.line(words, lead=("    ",))
+    screen.quote(lines, indent=6)
+
+
+def mistakes_to_dict(module: "ModuleMistakes") -> dict[str, Any]:
+    """The mistakes of one module as plain data."""
+    mistakes = module.mistakes
+    return {
+        "module": module.module, "graded": mistakes.graded, "passed": mistakes.passed,
+        "unfinished": mistakes.unfinished, "share_explained": mistakes.share_explained,
+        "mutants": str(module.file),
+        "explained": [{
+            "mutant": one.mutant.id, "title": one.mutant.title, "codes": one.mutant.codes,
+            "meaning": one.mutant.meaning, "students": one.students, "words": one.words,
+            "lines": one.lines} for one in mistakes.explained],
+        "unexplained": [asdict(one) for one in mistakes.unexplained]}

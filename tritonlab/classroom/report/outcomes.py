@@ -23,6 +23,7 @@ class FailureView:
     next_step: str
     line: int | None
     todos: tuple[int, ...]
+    function: str = ""
 
 
 @dataclass(frozen=True)
@@ -96,4 +97,4 @@ def outcome_of(report: Mapping[str, Any]) -> ResultView:
 def _failure(case: str, finding: Mapping[str, Any]) -> FailureView:
     return FailureView(case, finding["code"], finding["name"], finding["seen"], finding["means"],
                    finding["where"], finding["next_step"], finding["line"],
-                   tuple(finding["todos"]))
+                   tuple(finding["todos"]), finding["function"])
