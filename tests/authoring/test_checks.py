@@ -692,6 +692,23 @@ def test_a_process_that_dies_takes_the_tasks_in_progress_along():
     assert [type(error) for error in errors] == [BrokenProcessPool] * 2
 
 
+def test_processes_of_a_pool_that_start_while_their_parent_is_killed_end(tmp_path):
+    (tmp_path / "killed.py").write_text(
+        "import contextlib, multiprocessing, os, signal\n"
+        "from tritonlab.authoring.worker_pool import WorkerPool\n"
+        "if __name__ == '__main__':\n"
+        "    WorkerPool(2, contextlib.nullcontext)\n"
+        "    print(*(one.pid for one in multiprocessing.active_children()), flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n")
+
+    done = subprocess.run([sys.executable, str(tmp_path / "killed.py")], capture_output=True,
+                          text=True, timeout=60)  # all that have its output end
+
+    pids = {*map(int, done.stdout.split())}
+    assert (done.returncode, len(pids)) == (-signal.SIGKILL, 2)
+    assert alive(pids) == set()
+
+
 def test_a_result_that_cannot_be_sent_is_an_error():
     with WorkerPool(1, workshop) as pool, pytest.raises(TypeError, match="cannot pickle"):
         pool.submit("lock").result()

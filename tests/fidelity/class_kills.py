@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import random
 import shutil
@@ -33,6 +34,7 @@ require_isolation = 0
 [assignments.hw1]
 modules = ["{MODULE}"]
 """
+OUTLIVING_S = 120.0  # for an uninterrupted run too
 KINDS = ("command", "worker", "everything")
 
 
@@ -74,6 +76,17 @@ def kill(process: subprocess.Popen[bytes], kind: str, random_: random.Random) ->
             os.kill(pid, signal.SIGKILL)
 
 
+def _error(process: subprocess.Popen[bytes]) -> bytes | None:
+    """What the command printed; None if processes that it started outlive it, which are killed."""
+    try:
+        return process.communicate(timeout=OUTLIVING_S)[1]
+    except subprocess.TimeoutExpired:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        return None
+
+
 def results(root: Path) -> dict[str, tuple[int, bytes]]:
     """The files of results, by name: inode and content; a rewritten one has another inode."""
     folder = Store(root).folder / "results"
@@ -113,7 +126,10 @@ def run(rounds: int, seed: int, root: Path, *options: str) -> tuple[Counter[str]
                 except subprocess.TimeoutExpired:
                     kill(process, kind, random_)
                     kills[kind] += 1
-            _, error = process.communicate()
+            error = _error(process)
+            if error is None:
+                wrong.append(f"after a kill of the {kind}, its processes went on")
+                continue
             wrong += faults(folder, before)
             if process.returncode == 0:
                 break
@@ -131,6 +147,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=60)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--ray", action="store_true")
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     started = time.monotonic()
     root = Path(tempfile.mkdtemp(prefix="class-kills-"))
@@ -139,9 +156,14 @@ def main() -> int:
         kills, wrong = run(arguments.rounds, arguments.seed, root, *options)
     finally:
         shutil.rmtree(root, ignore_errors=True)
-    print(f"{sum(kills.values())} kills ({dict(kills)}) in {time.monotonic() - started:.0f} s, "
-          f"{len(wrong)} faults")
+    seconds = round(time.monotonic() - started)
+    print(f"{sum(kills.values())} kills ({dict(kills)}) in {seconds} s, {len(wrong)} faults")
     print(*wrong[:20], sep="\n")
+    if arguments.json:
+        arguments.json.write_text(json.dumps({
+            "rounds": arguments.rounds, "seed": arguments.seed, "ray": arguments.ray,
+            "submissions": COUNT, "kills": kills, "faults": wrong, "seconds": seconds}, indent=1)
+            + "\n")
     return bool(wrong)
 
 

@@ -83,6 +83,9 @@ def _prepare_process() -> None:
     """Ends this process with its parent, even if that is killed, and discards its output."""
     signal.signal(signal.SIGTERM, _end_process)
     die_with_parent(signal.SIGTERM)
+    parent = multiprocessing.parent_process()
+    if parent is not None and os.getppid() != parent.pid:  # it ended before
+        os._exit(1)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(null, standard)
