@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import platform
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -338,7 +339,13 @@ def words(kind: str, **figures: Figure) -> str:
 
 def versions() -> dict[str, str]:
     """Versions that a verdict depends on."""
+    names = ("torch", "triton", "numpy")
+    return {"python": platform.python_version(), **{name: version_of(name) for name in names}}
+
+
+@functools.cache
+def version_of(package: str) -> str:
+    """The version of an installed package; to parse its metadata takes milliseconds."""
     from importlib.metadata import version
 
-    names = ("torch", "triton", "numpy")
-    return {"python": platform.python_version(), **{name: version(name) for name in names}}
+    return version(package)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
 
@@ -27,7 +26,17 @@ from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
 from grader.judge.solution_reruns import causes_of
 from grader.processes.sandbox import GradingSandbox
-from grader.report import AFTER_FAILURE, CaseResult, Kind, Report, Skip, Step, Verdict, versions
+from grader.report import (
+    AFTER_FAILURE,
+    CaseResult,
+    Kind,
+    Report,
+    Skip,
+    Step,
+    Verdict,
+    version_of,
+    versions,
+)
 from grader.sandbox import Sandbox, SandboxBroken, cancellation
 from grader.submission import source
 from grader.suite import Case, Suite, case_selection
@@ -88,7 +97,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     submitted = source.read(kernel, suite.files, suite.kernel_file)
     report = Report(
         suite=suite.name, source_sha256=submitted.sha256, suite_sha256=suite.sha256,
-        grader_version=version("tritonlab"), versions=versions(), engine=ENGINE, isolation="",
+        grader_version=version_of("tritonlab"), versions=versions(), engine=ENGINE, isolation="",
         seed=seed or "", results=(), public_only=public_only, only=only, repeated=seed is not None)
     findings = source.inspect(submitted, suite.signatures, suite.blanks)
     judge = partial(_judged, report, public_only=public_only, only=only, seed=seed, target=target,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from grader.sandbox import SandboxBroken
 from tests.classroom import support
 from tests.classroom.support import FAILED, PASSED, TIMED_OUT, Obedient
 from tritonlab.classroom import book, grading
@@ -147,8 +148,36 @@ def test_a_worker_that_dies_costs_one_submission_which_is_tried_again(hall):
     summary = hall.grade({"a": [BrokenProcessPool()] * 3, "b": [BrokenProcessPool(), PASSED]})
 
     [(task, why)] = summary.failed
-    assert (task.students, why) == (("ada",), "its worker process ended unexpectedly, three times.")
+    assert (task.students, why) == (
+        ("ada",), "A process of the grader ended unexpectedly 3 times.")
     assert hall.points("bob") == 100
+
+
+@pytest.mark.parametrize("error", [BrokenProcessPool(), SandboxBroken("killed")])
+def test_a_worker_that_dies_while_isolation_is_checked_is_tried_again(hall, error):
+    support.hand_in(hall.store, "ada", "a")
+    hall.executor = Obedient({"a": PASSED})
+    hall.executor.checks = [error, error]
+
+    grading.run(hall.settings, hall.store, hall.book(), hall.roots, hall.plan(),
+                executor=hall.executor)
+    hall.executor.checks = [error] * 3
+    support.hand_in(hall.store, "bob", "b")
+    with pytest.raises(CannotGrade, match="ended unexpectedly 3 times"):
+        grading.run(hall.settings, hall.store, hall.book(), hall.roots, hall.plan(),
+                    executor=hall.executor)
+
+    assert hall.executor.graded == ["a"]
+
+
+@pytest.mark.parametrize("error", [SandboxBroken("killed"), CannotGrade("It does not start.")])
+def test_a_sandbox_that_dies_costs_no_grade(hall, error):
+    support.hand_in(hall.store, "ada", "a")
+    support.hand_in(hall.store, "bob", "b")
+
+    summary = hall.grade({"a": [error, PASSED], "b": PASSED})
+
+    assert (summary.failed, hall.points("ada"), hall.points("bob")) == ([], 100, 100)
 
 
 def test_a_submission_that_another_process_grades_is_left_to_it(hall):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import grader
 from grader.report import CaseResult, Kind, Report, Verdict, versions
+from grader.sandbox import SandboxBroken
 from grader.sandbox.processes import work
 from grader.suite.override import overridden
 from tritonlab.course import course
@@ -88,6 +89,9 @@ class GradeWorker:
                     cancelled=over)
         except grader.UnreadableSubmission as error:
             report = _undecided(suite, Verdict.FAILED, str(error))
+        except SandboxBroken:
+            self.close()
+            raise
         except grader.Cancelled:
             report = _undecided(suite, Verdict.INCONCLUSIVE, "The grade was ended after "
                                 f"{job.limit_cpu_s:g} s of CPU time, the limit in class.toml.")

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
 from grader.report import Verdict, versions
+from grader.sandbox import SandboxBroken
+from grader.suite.override import overridden_sha256
 from tritonlab.authoring.worker_pool import WorkerPool
 from tritonlab.classroom.book import Book, Graded, Handed
 from tritonlab.classroom.grade_worker import GradeOutcome, Job, suite_for, workshop
@@ -27,7 +29,9 @@ from tritonlab.errors import CannotGrade, TritonlabError
 from tritonlab.grading.points import counts, points_of
 from tritonlab.version import __version__
 
+MOST_TRIES = 3  # of a grade whose process is killed
 FLUSH_S = 2.0  # between two writes of events; results are on disk at once
+ENDED = "A process of the grader ended unexpectedly"
 _OF_MACHINE = frozenset(("R02", "R03"))  # codes that a busy machine may cause
 _UNDECIDED = frozenset((Verdict.ERROR, Verdict.INCONCLUSIVE))
 
@@ -117,6 +121,9 @@ def plan(settings: ClassSettings, the_course: Course, store: Store, book: Book,
         stale: also those whose grade is by other tests, versions or settings than today's.
         again: all of them, whatever is there.
         gpu: whether a GPU is used.
+
+    Raises:
+        BadCourse: hidden tests are missing, or an override does not fit them.
     """
     result = GradePlan()
     for assignment in assignments:
@@ -131,6 +138,9 @@ def plan(settings: ClassSettings, the_course: Course, store: Store, book: Book,
             task = GradeTask(_key(blob, facts[module]), assignment, module, blob,
                              tuple(dict.fromkeys(one.student for one in submissions)), again)
             _sort(result, task, book.grade_of(submissions[0]), store, book, stale)
+    for module, assignment in {(task.module, task.assignment.name): task.assignment
+                               for task in result.tasks}.items():
+        suite_for(the_course, module[0], assignment.of(module[0]))
     return result
 
 
@@ -165,7 +175,8 @@ def _decided_by(settings: ClassSettings, the_course: Course, store: Store,
     """Returns all that decides a grade but the files."""
     return {
         "course": the_course.id, "module": module,
-        "suite": suite_for(the_course, module, assignment.of(module)).sha256,
+        "suite": overridden_sha256(the_course.find(module).suite_sha256,
+                                   **asdict(assignment.of(module))),
         "grader": __version__, "versions": versions(), "target": settings.target, "gpu": gpu,
         "seed": _seed(settings, store, assignment, module) or "fresh",
         "limit_cpu_s": settings.limit_cpu_s}
@@ -235,7 +246,15 @@ class Grader:
         return self._summary
 
     def _check_isolation(self) -> None:
-        tier = self._executor.submit(None).result().tier
+        tries = 1
+        while True:
+            try:
+                tier = self._executor.submit(None).result().tier
+                break
+            except (BrokenProcessPool, SandboxBroken) as error:
+                if tries == MOST_TRIES:
+                    raise CannotGrade(f"{ENDED} {MOST_TRIES} times.") from error
+                tries += 1
         if tier < self._settings.require_isolation:
             raise CannotGrade(
                 f"class.toml requires isolation of tier {self._settings.require_isolation}, and "
@@ -295,10 +314,11 @@ class Grader:
         self._tries[task.key] += 1
         try:
             outcome = future.result()
-        except BrokenProcessPool:
-            if not last or self._tries[task.key] < 3:
+        except (BrokenProcessPool, SandboxBroken, CannotGrade) as error:
+            if not last or self._tries[task.key] < MOST_TRIES:
                 return True
-            self._fail(task, "its worker process ended unexpectedly, three times.")
+            self._fail(task, str(error) if isinstance(error, CannotGrade) else
+                       f"{ENDED} {MOST_TRIES} times.")
             return False
         except TritonlabError as error:
             self._fail(task, str(error))
