@@ -1,5 +1,6 @@
 """The book of a class: what its events say of students, submissions, grades and points."""
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -78,6 +79,9 @@ class State(StrEnum):
     EXCUSED = "excused"
 
 
+_ORDER = {state: place for place, state in enumerate(State)}
+
+
 @dataclass(frozen=True)
 class ModuleScore:
     """The submission of a module that counts, its grade, and its points before rounding.
@@ -117,7 +121,7 @@ class Score:
     ruling: Ruling | None = None
     excused: bool = False
 
-    @property
+    @functools.cached_property
     def state(self) -> State:
         """The state that asks for most attention among its modules."""
         if self.excused:
@@ -125,7 +129,7 @@ class Score:
         states = [module.state for module in self.modules]
         if any(state is not State.MISSING for state in states):
             states = [State.OPEN if state is State.MISSING else state for state in states]
-        return min(states, key=list(State).index)
+        return min(states, key=_ORDER.__getitem__)
 
     @property
     def points(self) -> float | None:

@@ -2,6 +2,7 @@
 
 import csv
 import functools
+import gc
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -53,7 +54,13 @@ class Classroom:
     @functools.cached_property
     def book(self) -> Book:
         """All events as of the first look."""
-        return book.read(self.settings, self.store.log())
+        enabled = gc.isenabled()
+        gc.disable()  # it would look through all events again and again
+        try:
+            return book.read(self.settings, self.store.log())
+        finally:
+            if enabled:
+                gc.enable()
 
     def assignments(self, names: Sequence[str]) -> list[ClassAssignment]:
         """Returns these assignments, or all.

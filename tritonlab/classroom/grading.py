@@ -138,9 +138,8 @@ def plan(settings: ClassSettings, the_course: Course, store: Store, book: Book,
             task = GradeTask(_key(blob, facts[module]), assignment, module, blob,
                              tuple(dict.fromkeys(one.student for one in submissions)), again)
             _sort(result, task, book.grade_of(submissions[0]), store, book, stale)
-    for module, assignment in {(task.module, task.assignment.name): task.assignment
-                               for task in result.tasks}.items():
-        suite_for(the_course, module[0], assignment.of(module[0]))
+    for task in {(task.assignment.name, task.module): task for task in result.tasks}.values():
+        suite_for(the_course, task.module, task.assignment.of(task.module))
     return result
 
 

@@ -194,7 +194,8 @@ def status(
         tables = {name: [score for score in scores if score.state is State.MISSING]
                   for name, scores in tables.items()}
     show(as_json, plain, {"schema": 1, "assignments": {
-        name: [view.score_to_dict(score) for score in scores] for name, scores in tables.items()}},
+        name: [view.score_to_dict(score) for score in scores]
+        for name, scores in tables.items() if as_json}},
         lambda screen: view.show_status(screen, the_class, tables), _after_status(tables))
     return 0
 

@@ -1,7 +1,7 @@
 """Points of one grade, by kind of case."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from grader.report import Kind, Verdict
@@ -23,8 +23,8 @@ class Weights:
     all_or_nothing: bool = False
 
     def of(self, kind: str) -> float:
-        weights: dict[str, float] = asdict(self)
-        return weights[kind]
+        weight: float = getattr(self, kind)
+        return weight
 
 
 @dataclass(frozen=True)

@@ -203,8 +203,8 @@ def show_status(screen: Screen, the_class: Classroom,
         elif scores:
             rows = [[score.student, names.get(score.student, ""), str(score.state), _points(score),
                      _days(score).removeprefix(", ")] for score in scores]
-            for cells, score in zip(padded(rows, "<<<><", "  "), scores, strict=True):
-                screen.row("  ", *cells[:2], (cells[2], STYLES[score.state]), *cells[3:])
+            screen.rows(("  ", *cells[:2], (cells[2], STYLES[score.state]), *cells[3:])
+                        for cells, score in zip(padded(rows, "<<<><", "  "), scores, strict=True))
         screen.blank()
 
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self, TextIO
 
 from rich.console import Console, RenderableType
@@ -52,7 +52,7 @@ class Screen:
         Where that leaves no room for the words, they stand below it.
         """
         if self.plain:
-            self.text(" ".join(_text((*lead, *parts)).plain.split()) + "\n")
+            self.text(" ".join(_plain((*lead, *parts)).split()) + "\n")
             return
         head = _text(lead)
         if self.width - head.cell_len < _LEAST_PROSE:
@@ -90,6 +90,13 @@ class Screen:
         text = _text(parts)
         text.rstrip()
         self._print(text)
+
+    def rows(self, rows: Iterable[Sequence[Part]]) -> None:
+        """Prints many lines as ``row`` does, at once."""
+        if self.color:
+            self._print(Text("\n").join(_text(parts) for parts in rows))
+        else:
+            self.text("".join(f"{_plain(parts).rstrip()}\n" for parts in rows))
 
     def rendered(self, text: RenderableType, styles: Mapping[str, str]) -> str:
         """Renders a rich object as text, with additional styles."""
@@ -206,6 +213,8 @@ def in_notebook() -> bool:
 
 def clean(text: str) -> str:
     """The text without control characters; line ends and tabs become spaces."""
+    if text.isprintable():
+        return text
     return "".join(" " if c in "\n\t\r" else c if c.isprintable() else "·" for c in text)
 
 
@@ -225,6 +234,10 @@ def padded(rows: Sequence[Sequence[str]], align: str, gap: str = "") -> list[lis
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [[f"{cell:{side}{width}}{gap}"
              for cell, side, width in zip(row, align, widths, strict=True)] for row in rows]
+
+
+def _plain(parts: Sequence[Part]) -> str:
+    return "".join(clean(part if isinstance(part, str) else part[0]) for part in parts)
 
 
 def _text(parts: Sequence[Part]) -> Text:
