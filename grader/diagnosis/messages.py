@@ -583,6 +583,9 @@ _FAULTS: dict[str, _Form] = {
                           "does not exist after it; assign it before",
     "programs wait": "The programs of `{kernel}` wait for each other, so a sample of them cannot "
                      "run alone.",
+    "unknown trip count": "The iterations of the loop on line {line} of `{kernel}` depend on "
+                          "values that are unknown without running it, so its time cannot be "
+                          "predicted.",
     "long program": "A single program of `{kernel}` takes too long to simulate at this size.",
 
     # kernels in the text of a file

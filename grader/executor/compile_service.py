@@ -70,9 +70,10 @@ class CompileHandler(KernelService):
             self._launch(launch, target, whole) for launch in recording.launches]}
 
     def _time(self, request: Json, fds: Sequence[int]) -> Json:
-        """Predicts the time of each launch from its survey; null without one."""
+        """Predicts the time of each launch from its survey; null without one, or by a guess."""
         recording, target = _asked(request)
         surveys = [one and Survey.from_dict(one) for one in request["surveys"]]
+        surveys = [None if one is None or one.guessed else one for one in surveys]
         launches = [(Binary.from_dict(self._launch(launch, target, whole=True)["binary"]),
                      code_of(self._code(launch, target)), survey)
                     for launch, survey in zip(recording.launches, surveys, strict=True)

@@ -180,7 +180,11 @@ def _renumbered(survey: Survey, place: Callable[[int], int]) -> Survey:
     return replace(
         survey, traffic=tuple(structs.replace(row, line=None if row.line is None else
                                               place(row.line)) for row in survey.traffic),
-        executions={place(line): count for line, count in survey.executions.items()})
+        executions={place(line): count for line, count in survey.executions.items()},
+        guessed=place(survey.guessed) if survey.guessed else 0,
+        blocks=tuple(structs.replace(
+            one, calls=tuple(map(place, one.calls)), first=place(one.first), last=place(one.last),
+            header=place(one.header) if one.header else 0) for one in survey.blocks))
 
 
 def _moved(answer: Json, place: Callable[[int], int]) -> Json:

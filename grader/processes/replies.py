@@ -26,7 +26,7 @@ from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import LaunchFacts, Prediction, Survey, Unsurveyable
 from grader.recording.model import MAX_MESSAGE, Launch, Line, MalformedRecording, Recording, View
 from grader.recording.trace import MAX_TRACE_BYTES, Trace, decode
-from grader.report import Finding
+from grader.report import Finding, words
 from grader.sandbox.limits import ResourceLimits
 from grader.suite import Function
 
@@ -480,12 +480,20 @@ def compiled_of(launches: Sequence[Any], recording: Recording) -> Compiled:
 class Surveyed:
     """Surveys of the launches of a recording in order; None where there is none.
 
-    ``findings`` are accesses outside their tensors; ``unknown`` are sentences that say why.
+    ``findings`` are accesses outside their tensors; ``unsurveyed`` are sentences that say why there
+    is none.
     """
 
     surveys: tuple[Survey | None, ...] = ()
     findings: tuple[Finding, ...] = ()
-    unknown: tuple[str, ...] = ()
+    unsurveyed: tuple[str, ...] = ()
+
+    @property
+    def unknown(self) -> tuple[str, ...]:
+        """Sentences: why traffic or time of a launch is unknown."""
+        guessed = [words("unknown trip count", kernel=one.kernel, line=one.guessed)
+                   for one in self.surveys if one and one.guessed]
+        return tuple(dict.fromkeys((*self.unsurveyed, *guessed)))
 
 
 def surveyed_of(reply: Mapping[str, Any], recording: Recording) -> Surveyed:
@@ -497,7 +505,7 @@ def surveyed_of(reply: Mapping[str, Any], recording: Recording) -> Surveyed:
         if missing < 0:
             raise ValueError("more launches than were asked for")
         findings = tuple(Finding.from_json(one) for one in reply["findings"])
-        return Surveyed((*surveys, *[None] * missing), findings, tuple(dict.fromkeys(unknown)))
+        return Surveyed((*surveys, *[None] * missing), findings, tuple(unknown))
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,22 @@ class Traffic(JsonArray, frozen=True):
         return self.sectors / self.unique_sectors if self.unique_sectors else 1.0
 
 
+class BlockRuns(JsonArray, frozen=True):
+    """Executions of one block of the source: the body of a function, a loop or a branch.
+
+    ``calls``: first and last line of each statement through which it is called, the outermost
+    first. ``header``: the line of the loop's ``for`` or ``while``; 0 for every other block.
+    ``runs``: per program, on average; ``most``: of the program with the most.
+    """
+
+    calls: tuple[Count, ...]
+    first: Count
+    last: Count
+    header: Count
+    runs: Finite
+    most: Finite
+
+
 class Footprint(JsonArray, frozen=True):
     """Distinct sectors of one tensor that a launch read and wrote."""
 
@@ -90,7 +106,9 @@ class Survey(JsonObject):
     interval where it depends on what L2 keeps. ``atomics`` counts lanes, and ``hottest`` is how
     many of them meet on the element that gets the most. ``flops`` are those of tl.dot. ``apart``
     are pairs of a kind and a tensor: each program loads or stores one run of bytes of its own.
-    ``surely`` is as much of ``loaded`` as does not hang on a guess, where it is known.
+    ``surely`` is as much of ``loaded`` as does not hang on a guess, where it is known. ``blocks``
+    are those of the kernel and of its helpers in the same file. ``guessed``: the line of a loop
+    whose iterations depend on values that are unknown at this size, or 0.
     """
 
     kernel: str
@@ -106,6 +124,8 @@ class Survey(JsonObject):
     flops: Count
     apart: tuple[tuple[Annotated[str, Meta(pattern=r"\A(load|store)\Z")], str], ...] = ()
     surely: Count | None = None
+    blocks: tuple[BlockRuns, ...] = ()
+    guessed: Count = 0
 
     @property
     def issued(self) -> int:

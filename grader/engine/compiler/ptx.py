@@ -26,6 +26,7 @@ _INLINED = re.compile(r"inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)")
 _CALLER = re.compile(r"@\[[ \t]*([^@\[\]]+?):(\d+):(\d+)")
 _DEPOT = re.compile(r"\.local[ \t]+[^;\n]*?__local_depot\d+\[(\d+)\]")
 _COMMENT = re.compile(r"//.*")
+_NUMBERED = 1 << 20  # beyond the lines of any file
 _ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 _NOT_CODE = re.compile(
     r"^[ \t]*(?:\.(?:file|loc)\b.*|\$L__(?:tmp|func_begin|func_end|info_string)\d+:)",
@@ -77,10 +78,36 @@ def attributed_to_callers(ptx: str) -> str:
 
     def moved(location: re.Match[str]) -> str:
         callers = _CALLER.findall(location[4]) if location[1] != first[1] else []
-        return next((f"\t.loc\t{first[1]} {line} {column}"
-                     for file, line, column in callers if file == name), location[0])
+        own = [(line, column) for file, line, column in callers if file == name]
+        if not own:
+            return location[0]
+        outer = "".join(f" @[ {name}:{line}:{column} ]" for line, column in own[1:])
+        return f"\t.loc\t{first[1]} {own[0][0]} {own[0][1]}" + (f" //{outer}" if outer else "")
 
     return _LOCATION.sub(moved, ptx)
+
+
+def with_numbered_calls(ptx: str) -> tuple[str, dict[int, tuple[int, ...]]]:
+    """Numbers locations whose callers in the kernel's file are named only in a comment.
+
+    Returns:
+        The text, whose other locations are as before; and for each number that stands in it as a
+        line, the line itself and those of its callers, the innermost first.
+    """
+    first, name = _LOCATION.search(ptx), own_file(ptx)
+    numbers: dict[tuple[int, ...], int] = {}
+
+    def numbered(location: re.Match[str]) -> str:
+        if first is None or location[1] != first[1]:
+            return location[0]
+        callers = [int(line) for file, line, _ in _CALLER.findall(location[4]) if file == name]
+        if not callers:
+            return location[0]
+        number = numbers.setdefault((int(location[2]), *callers), _NUMBERED + len(numbers))
+        return f"\t.loc\t{location[1]} {number} 1"
+
+    text = _LOCATION.sub(numbered, ptx)
+    return text, {number: lines for lines, number in numbers.items()}
 
 
 def instructions(ptx: str) -> Iterator[PtxInstruction]:

@@ -6,14 +6,19 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any
 
 import triton
 from triton.compiler.compiler import make_backend
 
-from grader.engine.compiler.ptx import attributed_to_callers, own_file, repaired
+from grader.engine.compiler.ptx import (
+    attributed_to_callers,
+    own_file,
+    repaired,
+    with_numbered_calls,
+)
 
 _SECONDS = 60.0  # nvdisasm needs 0.3
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
@@ -35,6 +40,7 @@ class SassInstruction:
     predicate: str  # such as P0 or !P1; empty where it always runs
     line: int | None  # of the kernel's file: a library function counts for the line that calls it
     target: int | None = None  # the address of a direct branch
+    calls: tuple[int, ...] = ()  # lines of the file through which it is called, outermost first
 
     @property
     def name(self) -> str:
@@ -67,13 +73,15 @@ def code_of(compiled: Any) -> Code:
     """
     cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
     name, own = compiled.metadata.name, own_file(ptx)
-    corrected = attributed_to_callers(repaired(ptx))
+    corrected, calls = with_numbered_calls(attributed_to_callers(repaired(ptx)))
     if corrected == ptx:
         return Code(disassembled(cubin, name, own))
     reassembled = _assembled(corrected, compiled.metadata)
     if reassembled is None or machine_code(reassembled) != machine_code(cubin):
         return Code(disassembled(cubin, name, own), exact_lines=False)
-    return Code(disassembled(reassembled, name, own))
+    return Code(tuple(
+        replace(step, line=calls[step.line][0], calls=calls[step.line][:0:-1])
+        if step.line in calls else step for step in disassembled(reassembled, name, own)))
 
 
 class CannotDisassemble(RuntimeError):
@@ -110,10 +118,10 @@ def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[SassInstruc
 def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
     """Parses the listing; branches name labels, which may stand behind them."""
     labels: dict[str, int] = {}
-    steps: list[tuple[int, str, int | None]] = []
+    steps: list[tuple[int, str, tuple[int, ...]]] = []
     waiting: list[str] = []  # labels of the next address
     frames: list[str] = []  # of the next instruction, the innermost first
-    line: int | None = None
+    lines: tuple[int, ...] = ()
     inside = False
     for row in listing.splitlines():
         if _SECTION in row:
@@ -127,11 +135,11 @@ def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
         elif step := _STEP.match(row):
             address = int(step[1], 16)
             if frames:
-                line, frames = _own_line(frames, file), []
+                lines, frames = _own_lines(frames, file), []
             labels |= dict.fromkeys(waiting, address)
             waiting.clear()
-            steps.append((address, step[2], line))
-    for address, text, line in steps:
+            steps.append((address, step[2], lines))
+    for address, text, lines in steps:
         predicate = ""
         if guard := _PREDICATE.match(text):
             predicate, text = guard[1], text[guard.end():]
@@ -139,20 +147,21 @@ def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
         goes_to = _TARGET.search(rest)
         yield SassInstruction(
             address, opcode, tuple(part.strip() for part in rest.split(",") if part.strip()),
-            predicate, line, labels.get(goes_to[1]) if goes_to else None)
+            predicate, lines[0] if lines else None, labels.get(goes_to[1]) if goes_to else None,
+            lines[:0:-1])
 
 
-def _own_line(frames: list[str], file: str) -> int | None:
-    """The innermost line in the kernel's file of an instruction's call stack.
+def _own_lines(frames: list[str], file: str) -> tuple[int, ...]:
+    """Lines of the kernel's file in an instruction's call stack, the innermost first.
 
     Each frame has the form ``File "a", line 1 inlined at "b", line 2``, the second place being that
     of the next frame; the kernel itself is the outermost.
     """
     places = [place for place in map(_PLACE.search, frames) if place]
     if not places:
-        return None
+        return ()
     own = file or PurePath(places[-1][1]).name
-    return next((int(place[2]) for place in places if PurePath(place[1]).name == own), None)
+    return tuple(int(place[2]) for place in places if PurePath(place[1]).name == own)
 
 
 def _assembled(ptx: str, metadata: Any) -> bytes | None:

@@ -4,7 +4,7 @@ import itertools
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from grader.engine.dram_model.reuse_distance import SampledWaves, WaveAccess, moved
 from grader.engine.dram_model.sampling import (
     TURNS,
+    Calls,
     Groups,
     SampledAccess,
     Sampler,
@@ -33,9 +34,10 @@ from grader.engine.dram_model.sector_counts import (
 )
 from grader.engine.interpreter.address_space import Region
 from grader.engine.interpreter.block_value import Array
+from grader.engine.interpreter.source_blocks import SourceBlock
 from grader.engine.interpreter.traffic import Key
 from grader.engine.interpreter.transaction import Spinning
-from grader.recording.launch_stats import SECTOR, Interval, Survey, Traffic
+from grader.recording.launch_stats import SECTOR, BlockRuns, Interval, Survey, Traffic
 
 _STRATA_COST = 1 << 21  # elements of all programs that are run for the sums
 _FEW_STRATA = 64  # programs: loops are cut before fewer programs are run
@@ -83,7 +85,7 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int,
     end, now = sampler.memory.deadline, time.process_time()
     sampler.memory.deadline = now + _PROBE_SHARE * (end - now)
     probe = sampler.run(probes)
-    _check_steady(sampler, name, probes, probe)
+    guessed = _check_steady(sampler, name, probes, probe)
     now = time.process_time()
     sampler.memory.deadline = now + _WAVES_SHARE * (end - now)
     waves = _run_waves(sampler, programs, min(resident, programs), effort)
@@ -96,18 +98,19 @@ def surveyed(sampler: Sampler, name: str, resident: int, l2_bytes: int,
         sums.add(in_chunks(sampler, np.array(sorted(chosen)), cost), chosen)
     except TooLong:
         sums.add(probe, dict.fromkeys(probes.tolist(), programs / len(probes)))
-    return sums.survey(name, grid, waves, l2_bytes)
+    return replace(sums.survey(name, grid, waves, l2_bytes), guessed=guessed)
 
 
 # -- whether values matter ----------------------------------------------------------------------
 
 
-def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> None:
+def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> int:
     """Runs programs again with other values for unknown ones; addresses must stay the same.
 
-    Afterwards, values that the launch stores are unknown.
+    Afterwards, values that the launch stores are unknown. Returns the line of a loop that iterates
+    another number of times then, or 0.
     """
-    memory = sampler.memory
+    memory, guessed = sampler.memory, 0
     before = memory.known
     memory.known = before - {id(sampler.region(access.key.region).storage)
                             for _, trail in probe for access in trail.accesses
@@ -116,7 +119,9 @@ def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> 
         for trial in range(_TRIALS):
             memory.trial = np.random.default_rng(trial)
             try:
-                alike = _prints(probe) == _prints(sampler.run(probes, silent=True))
+                again = sampler.run(probes, silent=True)
+                alike = _prints(probe) == _prints(again)
+                guessed = guessed or _unsteady_loop(probe, again)
             except (SamplingStopped, Spinning):
                 alike = False
             if not alike:
@@ -128,6 +133,20 @@ def _check_steady(sampler: Sampler, name: str, probes: Array, probe: Groups) -> 
         raise
     finally:
         memory.trial = None
+    return guessed
+
+
+def _unsteady_loop(probe: Groups, again: Groups) -> int:
+    """The line of a loop that iterates another number of times; 0 without one."""
+    totals: list[dict[tuple[Calls, SourceBlock], float]] = []
+    for groups in (probe, again):
+        totals.append(defaultdict(float))
+        for _, trail in groups:
+            for place, runs in trail.passes.items():
+                totals[-1][place] += runs
+    one, other = totals
+    return min((block.header for calls, block in one.keys() | other.keys()
+                if block.header and one[calls, block] != other[calls, block]), default=0)
 
 
 def _prints(groups: Groups) -> list[object]:
@@ -287,6 +306,8 @@ class _Scaled:
         # of each program that ran: its number, sectors, weights, and the programs it represents
         self._touched: dict[Key, list[tuple[Array, ...]]] = defaultdict(list)
         self._visits: dict[tuple[int | None, str, tuple[str, ...]], float] = defaultdict(float)
+        # executions of each block of the source, by all programs and at most by one
+        self._passes: dict[tuple[Calls, SourceBlock], list[float]] = defaultdict(lambda: [0.0, 0.0])
         self._flops = 0.0
         # elements of atomics, and how often, by region
         self._hits: dict[int, list[tuple[Array, ...]]] = defaultdict(list)
@@ -301,6 +322,10 @@ class _Scaled:
             self._flops += trail.products * float(stands.mean())
             for visit, count in trail.visits.items():
                 self._visits[visit] += count * float(stands.mean())
+            for place, count in trail.passes.items():
+                sums = self._passes[place]
+                sums[0] += count * float(stands.mean())
+                sums[1] = max(sums[1], count / len(group))
             for access in trail.accesses:
                 self._add(access, group, stands)
 
@@ -335,7 +360,7 @@ class _Scaled:
         return Survey(
             name, grid, self._programs, self._sampled, traffic, self._executions(), loaded, stored,
             sum(t.lanes for t in traffic if t.kind == "atomic"), self._hottest(),
-            round(self._flops), self._apart(), min(surely, loaded.low))
+            round(self._flops), self._apart(), min(surely, loaded.low), self._blocks())
 
     def _traffic(self) -> tuple[Traffic, ...]:
         rows = [Traffic(key.line, key.kind, self._region(key).name[:_LONGEST_NAME],
@@ -364,6 +389,10 @@ class _Scaled:
             if line is not None:
                 times[line] = max(times[line], round(count / self._programs, 6))
         return dict(sorted(times.items()))
+
+    def _blocks(self) -> tuple[BlockRuns, ...]:
+        return tuple(BlockRuns(calls, *block, round(runs / self._programs, 6), round(most, 6))
+                     for (calls, block), (runs, most) in sorted(self._passes.items()))
 
     def _hottest(self) -> int:
         most = 0.0

@@ -5,6 +5,7 @@ few tensors whose values are known (indices). A loop of many turns is cut: its f
 last one run, and what they do counts for all of them.
 """
 
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,12 +25,15 @@ from grader.engine.interpreter.memory import LOCKS, Memory
 from grader.engine.interpreter.memory_checks import Checks, MemoryInstruction
 from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.rewrite import rewritten
+from grader.engine.interpreter.source_blocks import SourceBlock, statement_of
 from grader.engine.interpreter.traffic import Key, Ledger
 from grader.engine.interpreter.transaction import Attempt, Diverged, Poll, of_all_programs
 from grader.report import Refusal
 
 _CHUNK_COST = 1 << 19  # of programs that run at once
 _RUN_COST = 8  # elements that take as long as one run of contiguous bytes
+Calls = tuple[int, ...]
+"""First and last line of each statement of the kernel's file that calls, the outermost first."""
 TURNS = (9, 5, 3)  # iterations of a loop that is cut
 
 
@@ -63,6 +67,7 @@ class Trail(Ledger):
         self.programs = programs
         self.accesses: list[SampledAccess] = []
         self.visits: dict[tuple[int | None, str, tuple[str, ...]], float] = {}
+        self.passes: dict[tuple[Calls, SourceBlock], float] = {}  # executions by all programs
         self.products = 0.0  # FLOP of tl.dot, over all programs
         self.weight: Any = 1.0
         self.nest: tuple[tuple[int, float], ...] = ()
@@ -82,6 +87,14 @@ class Trail(Ledger):
     def visit(self, key: tuple[int | None, str, tuple[str, ...]]) -> None:
         weight = np.broadcast_to(self.weight, (self.programs,))
         self.visits[key] = self.visits.get(key, 0.0) + float(weight.sum())
+
+    def passed(self, calls: Calls, blocks: Sequence[SourceBlock], number: int) -> None:
+        """Counts a block of a function, which calls reach; those that do not run count 0."""
+        if not number:
+            for block in blocks:
+                self.passes.setdefault((calls, block), 0.0)
+        weight = np.broadcast_to(self.weight, (self.programs,))
+        self.passes[calls, blocks[number]] += float(weight.sum())
 
     def merge(self, other: Ledger) -> None:
         """Does nothing: each trail is read by itself."""
@@ -153,6 +166,16 @@ class Addresses(Memory):
             yield counts - 1
         finally:
             trail.weight, trail.nest = before, nest
+
+    def passed(self, blocks: Sequence[SourceBlock], number: int) -> None:
+        frame, file = sys._getframe(2), self.running.file
+        if frame.f_code.co_filename != file:
+            return  # a function of the library runs as often as its caller's block
+        calls: list[int] = []
+        while frame.f_back is not None and (frame := frame.f_back).f_code.co_filename != __file__:
+            if frame.f_code.co_filename == file:
+                calls[:0] = statement_of(file, frame.f_lineno)
+        self.trail.passed(tuple(calls), blocks, number)
 
     def _read(self, parts: Sequence[Part], mask: Handle | None, other: Handle | None,
               dtype: np.dtype[Any], rows: int, shape: tuple[int, ...]) -> Array:

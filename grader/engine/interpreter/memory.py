@@ -16,6 +16,7 @@ from grader.engine.interpreter.memory_checks import Checks, MemoryInstruction
 from grader.engine.interpreter.numerics import numpy_dtype
 from grader.engine.interpreter.poison import masked_lane
 from grader.engine.interpreter.shadow_memory import LEAST_SEGMENT
+from grader.engine.interpreter.source_blocks import SourceBlock
 from grader.engine.interpreter.traffic import Key
 from grader.engine.interpreter.transaction import (
     Attempt,
@@ -64,6 +65,9 @@ class Memory:
             Diverged: programs have different numbers.
         """
         return range(int(of_all_programs(counts)))
+
+    def passed(self, blocks: Sequence[SourceBlock], number: int) -> None:
+        """Block ``number`` of a function's ``blocks`` begins; nothing here counts them."""
 
     @property
     def printed_enough(self) -> bool:

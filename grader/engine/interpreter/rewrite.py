@@ -24,6 +24,7 @@ from grader.engine.interpreter import (
     numerics,
     promises,
     scopes,
+    source_blocks,
     unsupported_syntax,
 )
 from grader.engine.interpreter.block_value import Handle
@@ -55,11 +56,13 @@ def rewritten(fn: Any) -> Callable[..., Any]:
     outside, local = names_of(fn), assigned(node)
     refuser = unsupported_syntax.Refuser(outside, local)
     node.body = [refuser.visit(statement) for statement in node.body]
+    blocks = source_blocks.mark(node, PREFIX + "passed")
     module = ast.fix_missing_locations(ast.Module([_Rewriter().visit(node)], []))
     code = compile(module, fn.__code__.co_filename, "exec", dont_inherit=True)
     # A copy: names that rewriting needs must not appear in the learner's module.
     visible = {name: _visible(value) for name, value in outside.items()}
-    namespace = {**_BUILTINS, **visible, **_HELPERS, "__builtins__": _PYTHON}
+    namespace = {**_BUILTINS, **visible, **_HELPERS, "__builtins__": _PYTHON,
+                 PREFIX + "passed": functools.partial(_passed, blocks)}
     exec(code, namespace)
     function: FunctionType = namespace[fn.__name__]
     _check_scope(function.__code__, local, node.lineno)
@@ -292,6 +295,11 @@ def _later(value: ast.expr) -> ast.expr:
 
 
 # -- what the rewritten code calls --------------------------------------------------------------
+
+
+def _passed(blocks: tuple[source_blocks.SourceBlock, ...], number: int) -> None:
+    """A block of the source begins."""
+    interpreter.interpreter_semantic.builder.memory.passed(blocks, number)
 
 
 def _assigned(value: Any) -> Any:

@@ -1,9 +1,10 @@
 """Control flow of machine code: blocks, loops, and how often a program runs each of them.
 
-SASS shows where its loops are, not how often they iterate. Three sources give that count, the best
+SASS shows where its loops are, not how often they iterate. Four sources give that count, the best
 of them first: how often the interpreted program executed a line that accesses global memory; a
-counter whose start, step and end are immediates; and the FLOP of tl.dot. Without any of them a loop
-counts as one iteration each time that it is reached.
+counter whose start, step and end are immediates; how often it executed the loop of the source; and
+the FLOP of tl.dot. Without any of them a loop counts as one iteration each time that it is reached.
+A branch counts as often as the interpreted program took it.
 """
 
 import math
@@ -11,8 +12,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from grader.engine.compiler.sass import Code, SassInstruction
+from grader.engine.compiler.timing_model.source_runs import Place, SourceRuns
+from grader.recording.launch_stats import BlockRuns
 
 REACHES_MEMORY = frozenset((
     "LDG", "STG", "LD", "ST", "LDGSTS", "RED", "REDG", "ATOM", "ATOMG", "UTMALDG", "UTMASTG",
@@ -20,6 +24,9 @@ REACHES_MEMORY = frozenset((
 _WAITS = "SYNCS"  # polls a barrier in shared memory: such a loop is a wait, not work
 _LONGEST_WAIT = 8  # instructions of a loop that only waits
 _ALMOST = 1e-6  # tolerance of rounded counts
+_WHOLE = 0.75  # share of a loop's instructions from which a block is an iteration of it
+_CONTROL = frozenset(("BRA", "BRX", "BSSY", "BSYNC", "BREAK", "WARPSYNC", "EXIT", "RET", "CALL",
+                      "MOV", "UMOV", "PLOP3", "ISETP", "UISETP", "NOP", "WARPGROUP"))
 
 _ADDS = frozenset(("IADD3", "UIADD3", "VIADD", "IADD", "UVIADD"))
 _MOVES = frozenset(("MOV", "UMOV"))
@@ -34,11 +41,11 @@ _COMPARE: dict[str, Callable[[int, int], bool]] = {
 
 @dataclass(frozen=True)
 class Block:
-    """Instructions ``first`` to ``last``; ``accesses``: how many access global memory, by line."""
+    """Instructions ``first`` to ``last``; ``accesses``: how many access global memory, by place."""
 
     first: int
     last: int
-    accesses: Mapping[int, int]
+    accesses: Mapping[Place, int]
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,16 @@ class Work:
     executions: Mapping[int, float] = field(default_factory=dict)  # of each line
     bytes_each: Mapping[int, float] = field(default_factory=dict)  # of one execution of a line
     flops: float = 0.0  # of its dots on tensor cores
+    blocks: tuple[BlockRuns, ...] = ()  # of the source
+
+    @cached_property
+    def source(self) -> SourceRuns:
+        return SourceRuns(self.blocks)
+
+    def runs(self, place: Place) -> float | None:
+        """Executions of a line, called from certain others; None where they were not counted."""
+        runs = self.source.runs(*place)
+        return self.executions.get(place[1]) if runs is None else runs
 
 
 @dataclass(frozen=True)
@@ -85,6 +102,7 @@ def flow_of(code: Code, work: Work | None = None, threads: int = 128,
     units = _units(steps, blocks, work, threads)
     loops: list[Loop] = []
     ranges = _ranges(steps)
+    copies = _SourceLoops(steps, blocks, ranges, work.source)
     for first, last in ranges:
         outside = [loop for loop in loops if loop.holds(first)]
         entries = outside[-1].times if outside else 1.0
@@ -92,17 +110,19 @@ def flow_of(code: Code, work: Work | None = None, threads: int = 128,
                  for index in range(f, e + 1)}
         own = [index for index in range(first, last + 1) if index not in inner]
         # other lines of the loop are the prologue or epilogue of an inner one
-        lines = units.keys() - {steps[index].line for index in inner
-                                if steps[index].name in REACHES_MEMORY}
+        places = units.keys() - {_place(steps[index]) for index in inner
+                                 if steps[index].name in REACHES_MEMORY}
         times = _times_by_accesses([steps[index] for index in own], work,
-                                   {line: units[line] for line in lines})
+                                   {place: units[place] for place in places})
         if times is None and (each := _rounds(steps, first, last)) is not None:
-            times = each * entries
+            times = each * copies.entries(first, last, entries)
+        if times is None:
+            times = copies.times(first, last)
         if times is None:
             flops = sum((flops_of or {}).get(index, 0.0) for index in own)
             times = work.flops / flops if flops and work.flops else entries
         loops.append(Loop(first, last, times))
-    return Flow(tuple(loops), _runs(steps, blocks, loops, work, units))
+    return Flow(tuple(loops), _runs(steps, blocks, loops, work, units, copies))
 
 
 def _blocks(steps: tuple[SassInstruction, ...]) -> tuple[Block, ...]:
@@ -110,12 +130,17 @@ def _blocks(steps: tuple[SassInstruction, ...]) -> tuple[Block, ...]:
     ordered = [index for index, step in enumerate(steps)
                if not index or step.address in targets or steps[index - 1].target is not None
                or steps[index - 1].name in ("EXIT", "BRX", "RET", "JMP")]
-    return tuple(Block(first, after - 1, _accesses_by_line(steps[first:after]))
+    return tuple(Block(first, after - 1, _accesses_by_place(steps[first:after]))
                  for first, after in zip(ordered, [*ordered[1:], len(steps)], strict=True))
 
 
-def _accesses_by_line(steps: Iterable[SassInstruction]) -> Counter[int]:
-    return Counter(step.line for step in steps if _accesses_memory(step) and step.line is not None)
+def _accesses_by_place(steps: Iterable[SassInstruction]) -> Counter[Place]:
+    return Counter(_place(step) for step in steps
+                   if _accesses_memory(step) and step.line is not None)
+
+
+def _place(step: SassInstruction) -> Place:
+    return step.calls, step.line or 0
 
 
 def _accesses_memory(step: SassInstruction) -> bool:
@@ -152,20 +177,20 @@ def _end(steps: tuple[SassInstruction, ...]) -> int:
 
 
 def _units(steps: tuple[SassInstruction, ...], blocks: tuple[Block, ...], work: Work, threads: int
-           ) -> dict[int, int]:
-    """The number of instructions of one access of each line.
+           ) -> dict[Place, int]:
+    """The number of instructions of one access of each place.
 
-    It divides the line's instructions of each block, and suffices for the bytes that the access
+    It divides the place's instructions of each block, and suffices for the bytes that the access
     moves. The smallest such number is returned: a loop may be unrolled without a remainder.
     """
     units = {}
-    for line in {line for block in blocks for line in block.accesses}:
-        common = math.gcd(*(block.accesses[line] for block in blocks if line in block.accesses))
-        widths = [width(step) for step in steps if step.line == line and _accesses_memory(step)]
+    for place in {place for block in blocks for place in block.accesses}:
+        common = math.gcd(*(block.accesses[place] for block in blocks if place in block.accesses))
+        widths = [width(step) for step in steps if _place(step) == place and _accesses_memory(step)]
         each = threads * max(sum(widths) / len(widths), 1.0)
-        least = math.ceil(work.bytes_each.get(line, 0.0) / each - _ALMOST) or common
-        units[line] = next((number for number in range(1, common + 1)
-                            if common % number == 0 and number >= least), common)
+        least = math.ceil(work.bytes_each.get(place[1], 0.0) / each - _ALMOST) or common
+        units[place] = next((number for number in range(1, common + 1)
+                             if common % number == 0 and number >= least), common)
     return units
 
 
@@ -181,49 +206,58 @@ def width(step: SassInstruction) -> int:
     return 4
 
 
-def _times_by_accesses(steps: Iterable[SassInstruction], work: Work, units: Mapping[int, int]
+def _times_by_accesses(steps: Iterable[SassInstruction], work: Work, units: Mapping[Place, int]
                        ) -> float | None:
-    """The trip count of a loop by the lines of ``units`` that it executes; None without any.
+    """The trip count of a loop by the places of ``units`` that it executes; None without any.
 
     ``steps``: its instructions that are in no inner loop.
     """
-    copies = _accesses_by_line(steps)
-    counts = [work.executions[line] * units[line] / count for line, count in copies.items()
-              if line in work.executions and line in units]
+    copies = _accesses_by_place(steps)
+    counts = [runs * units[place] / count for place, count in copies.items()
+              if place in units and (runs := work.runs(place)) is not None]
     if not counts:
         return None
-    if any(count > units.get(line, count) for line, count in copies.items()):
+    if any(count > units.get(place, count) for place, count in copies.items()):
         return float(math.floor(max(counts) + _ALMOST))  # unrolled: the remainder runs elsewhere
     return float(max(counts))
 
 
+def _innermost(loops: Sequence[Loop], index: int) -> Loop | None:
+    return min((loop for loop in loops if loop.holds(index)), default=None,
+               key=lambda loop: loop.last - loop.first)
+
+
 def _runs(steps: tuple[SassInstruction, ...], blocks: Sequence[Block], loops: Sequence[Loop],
-          work: Work, units: Mapping[int, int]) -> tuple[float, ...]:
+          work: Work, units: Mapping[Place, int], copies: "_SourceLoops") -> tuple[float, ...]:
     """Executions of each instruction.
 
-    Blocks in a loop run as often as it does, blocks outside once. A remainder of an unrolled loop
-    runs only where the interpreter counted more executions than the loop has.
+    Blocks in a loop run as often as it does, blocks outside once, but those of a branch as often as
+    it was taken. A remainder of an unrolled loop runs only where the interpreter counted more
+    executions than the loop has.
     """
-    left = dict(work.executions)
-    looped: set[int] = set()  # lines of which a loop has some
-    innermost = [min((loop for loop in loops if loop.holds(block.first)), default=None,
-                     key=lambda loop: loop.last - loop.first) for block in blocks]
+    innermost = [_innermost(loops, block.first) for block in blocks]
+    left: dict[Place, float] = {}
+    looped: set[Place] = set()  # places of which a loop has some
+    for place in {place for block in blocks for place in block.accesses}:
+        if (counted := work.runs(place)) is not None:
+            left[place] = counted
     for block, loop in zip(blocks, innermost, strict=True):
         if loop:
             looped |= block.accesses.keys()
-            for line in block.accesses.keys() & left.keys():
-                left[line] -= loop.times * block.accesses[line] / units[line]
+            for place in block.accesses.keys() & left.keys():
+                left[place] -= loop.times * block.accesses[place] / units[place]
     first_end = min((loop.last for loop in loops), default=len(steps))
     last_end = max((loop.last for loop in loops), default=-1)
     runs: list[float] = []
     for block, loop in zip(blocks, innermost, strict=True):
         times = loop.times if loop else 1.0
+        times *= copies.share(block, loop)
         rest = block.accesses.keys() & looped & left.keys()
         if loop is None and rest and block.first > first_end:  # the remainder of an unrolled loop
-            needed = {line: block.accesses[line] / units[line] for line in rest}
-            times = float(all(left[line] >= needed[line] - _ALMOST for line in rest))
-            for line in rest:
-                left[line] -= times * needed[line]
+            needed = {place: block.accesses[place] / units[place] for place in rest}
+            times = float(all(left[place] >= needed[place] - _ALMOST for place in rest))
+            for place in rest:
+                left[place] -= times * needed[place]
         runs += [times] * (block.last - block.first + 1)
     last_access = max((index for index, step in enumerate(steps) if _accesses_memory(step)),
                       default=-1)
@@ -231,6 +265,104 @@ def _runs(steps: tuple[SassInstruction, ...], blocks: Sequence[Block], loops: Se
     # the rest is padding, and the slow paths of divisions, which few threads take
     runs[after + 1:] = [0.0] * (len(runs) - after - 1)
     return tuple(0.0 if step.never else times for step, times in zip(steps, runs, strict=True))
+
+
+# -- loops and branches of the source -----------------------------------------------------------
+
+
+class _SourceLoops:
+    """Which loop of the source each loop of the code is, and how its iterations are shared out.
+
+    A loop that the assembler unrolls becomes several: of four iterations at once, then of those
+    that are left, in a loop or without one.
+    """
+
+    def __init__(self, steps: tuple[SassInstruction, ...], blocks: Sequence[Block],
+                 ranges: Sequence[tuple[int, int]], source: SourceRuns) -> None:
+        self._steps, self._source = steps, source
+        self._loops: dict[tuple[int, int], BlockRuns | None] = {}
+        for first, last in ranges:
+            self._loops[first, last] = self._loop_of(first, last, ranges)
+        self._times: dict[tuple[int, int], float] = {}
+        self._remainders: dict[int, float] = {}  # first instruction of a block -> its runs
+        for loop in {id(one): one for one in self._loops.values() if one}.values():
+            self._share_out(loop, [at for at, one in self._loops.items() if one is loop], blocks)
+
+    def times(self, first: int, last: int) -> float | None:
+        """Iterations of a loop of the code per program; None where its source is unknown."""
+        return self._times.get((first, last))
+
+    def entries(self, first: int, last: int, default: float) -> float:
+        """The number of times that a loop of the code is entered, per program."""
+        loop = self._loops[first, last]
+        return self._source.entries(loop) if loop else default
+
+    def share(self, block: Block, within: Loop | None) -> float:
+        """Executions of a block for each iteration of the loop around it, or for each program."""
+        if block.first in self._remainders:
+            return self._remainders[block.first]
+        around = self._loops[within.first, within.last] if within else None
+        if within and (around is None or not around.runs):
+            return 1.0
+        shares: list[float] = []
+        for step in filter(_works, self._steps[block.first:block.last + 1]):
+            source = self._source.around(step.calls, step.line)
+            if around is None:
+                shares += [min(1.0, one.runs) for one in source[:1]]
+            else:  # what does not belong to the loop was moved into it
+                inside = any(one is around for one in source)
+                shares.append(min(1.0, source[0].runs / around.runs) if inside else 1.0)
+        return sorted(shares)[len(shares) // 2] if shares else 1.0
+
+    def _loop_of(self, first: int, last: int, ranges: Sequence[tuple[int, int]]
+                 ) -> BlockRuns | None:
+        """The loop of the source: by the line of the branch back, or of most instructions."""
+        if loop := self._source.headed(self._steps[last]):
+            return loop
+        outer = [one for at, one in self._loops.items() if at[0] <= first and last <= at[1]]
+        votes = Counter(id(loop) for step in self._steps[first:last + 1]
+                        if _works(step) and (loop := self._source.loop(step))
+                        and not any(one is loop for one in outer))
+        most = votes.most_common(1)
+        return next((loop for step in self._steps[first:last + 1] if (
+            loop := self._source.loop(step)) and most and id(loop) == most[0][0]), None)
+
+    def _share_out(self, loop: BlockRuns, ranges: Sequence[tuple[int, int]],
+                   blocks: Sequence[Block]) -> None:
+        """Shares out the iterations of one loop of the source to its copies in the code."""
+        sizes = {at: self._size(loop, *at) for at in ranges}
+        after = min(at[0] for at in ranges)
+        rest = {(block.first, block.last): size for block in blocks
+                if block.first > after and not any(
+                    at[0] <= block.first <= at[1] for at in self._loops)
+                and (size := self._size(loop, block.first, block.last))}
+        least = min(sizes.values(), default=0)
+        if not least:
+            self._times |= dict.fromkeys(ranges, loop.runs)
+            return
+        rest = {at: size for at, size in rest.items() if size >= _WHOLE * least}
+        entries = self._source.entries(loop)
+        left = loop.runs / entries if entries else 0.0
+        parts = sorted({**sizes, **rest}.items(), key=lambda part: (-part[1], part[0]))
+        for number, (at, size) in enumerate(parts):
+            unrolled = max(1, round(size / min(least, *rest.values()) if rest else size / least))
+            if at in sizes:
+                times = left / unrolled if number == len(parts) - 1 else float(
+                    math.floor(left / unrolled + _ALMOST))
+                self._times[at] = times * entries
+            else:
+                times = min(1.0, float(math.floor(left / unrolled + _ALMOST)))
+                self._remainders[at[0]] = times * entries
+            left = max(0.0, left - times * unrolled)
+
+    def _size(self, loop: BlockRuns, first: int, last: int) -> int:
+        """Instructions that work for one loop of the source, inner ones included."""
+        return sum(_works(step) and any(one is loop for one in self._source.around(
+            step.calls, step.line)) for step in self._steps[first:last + 1])
+
+
+def _works(step: SassInstruction) -> bool:
+    return not step.never and step.name not in _CONTROL
 
 
 # -- counters that start, step and end at immediates --------------------------------------------

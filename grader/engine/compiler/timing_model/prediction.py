@@ -22,6 +22,7 @@ from grader.engine.compiler.timing_model.control_flow import Flow, Work, flow_of
 from grader.engine.compiler.timing_model.instruction_costs import (
     PIPES,
     SCHEDULERS,
+    Pipe,
     cost,
     multiplied,
     rate,
@@ -38,6 +39,10 @@ perfect overlap. Two equal parts take 1.12 times as long as each."""
 _OVERLAP = 3
 """Largest power of the same norm for pipes and latency within an SM (streaming multiprocessor). The
 power is 1 for a lone program, and grows by a half with each further resident program."""
+_PRODUCTS = 1.15
+"""Power of the same norm for tensor cores and the pipes that compute on their results. A warp waits
+for its product before it takes exponentials of it, and only other programs overlap with that."""
+_AROUND_PRODUCTS: tuple[Pipe, ...] = ("xu", "fma", "alu")
 _L2_USABLE = 0.6  # share of L2 in which a launch finds data of an earlier one
 _SHARED_READS = 1.5
 """Factor by which further reads of a sector are cheaper than the first: some requests merge in L1
@@ -131,7 +136,8 @@ def _work_of(survey: Survey, flops_of: Mapping[int, float]) -> Work:
             moved[row.line] += row.bytes
     each = {line: moved[line] / survey.programs / times
             for line, times in survey.executions.items() if line in moved and times > 0}
-    return Work(survey.executions, each, survey.flops / survey.programs if flops_of else 0.0)
+    return Work(survey.executions, each, survey.flops / survey.programs if flops_of else 0.0,
+                survey.blocks)
 
 
 def _prediction(seconds: float, parts: Mapping[str, float]) -> Prediction:
@@ -174,7 +180,7 @@ def _latencies(survey: Survey, target: Target, warm: bool) -> dict[int | None, f
 
 def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target) -> float:
     """Cycles for which one program occupies the busiest pipe of its SM."""
-    pipes: dict[str, float] = dict.fromkeys(PIPES, 0.0)
+    pipes: dict[Pipe, float] = dict.fromkeys(PIPES, 0.0)
     dot: Literal["", "fma", "16", "32"] = "fma" if binary.dot else ""
     if binary.tensor_cores:
         dot = "32" if binary.tf32 else "16"
@@ -188,7 +194,8 @@ def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
     rates = [rate(step, target) for step in code.instructions if multiplied(step)]
     if binary.tensor_cores and rates:  # where the opcodes have no shapes
         pipes["tensor"] = max(pipes["tensor"], survey.flops / survey.programs / max(rates))
-    return max(pipes.values())
+    others = max(pipes[name] for name in _AROUND_PRODUCTS)
+    return max(*pipes.values(), _norm(_PRODUCTS, [pipes["tensor"], others]))
 
 
 def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: float

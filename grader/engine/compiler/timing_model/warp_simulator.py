@@ -74,12 +74,17 @@ def _run(operations: Sequence[_Operation], flow: Flow, first: int, after: int,
              and (within is None or within.holds(loop.first))}
     while index < after:
         loop = loops.get(index)
-        if loop is None:
-            if flow.runs[index] > 0:
-                _issue(operations[index], state)
-            index += 1
-            continue
         entries = within.times if within else 1.0
+        if loop is None:
+            times = flow.runs[index]
+            share = min(1.0, times / entries) if entries else 0.0
+            before = state.now + state.skipped
+            while index < after and index not in loops and flow.runs[index] in (0.0, times):
+                if flow.runs[index] > 0:
+                    _issue(operations[index], state)
+                index += 1
+            state.skipped -= (1 - share) * (state.now + state.skipped - before)
+            continue
         rounds = loop.times / entries if entries else 0.0
         whole = min(_ROUNDS, int(rounds))
         before = 0.0
