@@ -155,6 +155,33 @@ def test_what_a_bound_does_not_prove_is_left_to_a_gpu(judged):
     assert "tiny programs" in result.reason
 
 
+@pytest.mark.parametrize(("turns", "begins"), [
+    (2, "expected to pass on a GPU"), (2000, "a GPU is needed; predicted")])
+def test_a_loop_that_only_computes_takes_its_time(judged, turns, begins):
+    looped = WIDE.replace("x = tl.load(x_ptr + offs, mask=mask)\n", f"""\
+x = tl.load(x_ptr + offs, mask=mask)
+    for _ in range(n // {N // turns}):
+        x = tl.exp2(x)
+""")
+
+    assert judged(looped).reason.startswith(begins)
+
+
+@pytest.mark.parametrize(("condition", "begins"), [
+    ("error > 1.0", "a GPU is needed: The iterations of the loop on line"),
+    ("turn < 2", "expected to pass on a GPU")])
+def test_iterations_that_depend_on_values_leave_the_time_open(judged, condition, begins):
+    looped = WIDE.replace("x = tl.load(x_ptr + offs, mask=mask)\n", f"""\
+x = tl.load(x_ptr + offs, mask=mask)
+    turn, error = 0, tl.max(tl.abs(x), axis=0)
+    while {condition}:
+        turn += 1
+        error *= 0.5
+""")
+
+    assert judged(looped).reason.startswith(begins)
+
+
 def test_of_an_autotuner_the_fastest_configuration_is_judged(judged):
     launch_1024 = LAUNCH.replace("64", "1024")
     sizes = ("triton.Config({'BLOCK': 64}), triton.Config({'BLOCK': 1024}), "

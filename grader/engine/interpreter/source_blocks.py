@@ -60,10 +60,9 @@ def _bodies(statement: ast.stmt) -> Iterator[tuple[str, int]]:
 
 
 def _is_unrolled(loop: ast.For | ast.While) -> bool:
-    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
-        return False
-    function = loop.iter.func
-    return getattr(function, "attr", getattr(function, "id", "")) == "static_range"
+    return isinstance(loop, ast.For) and any(
+        getattr(node, "attr", getattr(node, "id", "")) == "static_range"
+        for node in ast.walk(loop.iter))
 
 
 def _block(statements: Sequence[ast.stmt], header: int) -> SourceBlock:
