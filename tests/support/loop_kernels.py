@@ -10,7 +10,7 @@ import triton.language as tl
 def powers_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offs)
-    for _ in range(0, n):
+    for _ in range(n):
         x = tl.exp2(x)
     tl.store(y_ptr + offs, x)
 
@@ -32,7 +32,7 @@ def branching_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offs)
     if tl.program_id(0) < n:
-        for _ in range(0, 1000):
+        for _ in range(1000):
             x = tl.exp2(x)
     tl.store(y_ptr + offs, x)
 
@@ -41,10 +41,7 @@ def branching_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 def swept(acc, x_ptr, start, stop, BLOCK: tl.constexpr, MASKED: tl.constexpr):
     for first in range(start, stop, BLOCK):
         offs = first + tl.arange(0, BLOCK)
-        if MASKED:
-            x = tl.load(x_ptr + offs, mask=offs < stop, other=0.0)
-        else:
-            x = tl.load(x_ptr + offs)
+        x = tl.load(x_ptr + offs, mask=offs < stop if MASKED else None)
         for _ in tl.static_range(8):
             x = tl.exp2(x)
         acc += x
