@@ -54,3 +54,27 @@ def program_number(index: int, grid: tuple[int, int, int]) -> str:
 def mentions(message: str, word: str) -> bool:
     """Whether a message holds a word; digits of its numbers may stand in groups of three."""
     return word in message or word in _GROUPED.sub("", message)
+
+
+def toml_line(text: str, *path: str | int) -> int:
+    """The line of a key in a TOML file; otherwise that of the table around it, from 1 on.
+
+    ``path``: keys, and a number behind each list of tables, such as ``"mutant", 2, "codes"``.
+    """
+    lines = text.splitlines()
+    start, stop, table = 0, len(lines), ""
+    for number, step in enumerate(path):
+        if isinstance(step, int):
+            continue
+        table = f"{table}.{step}".lstrip(".")
+        header = re.compile(rf'\s*\[+\s*"?{re.escape(table)}"?\s*\]+')
+        key = re.compile(rf'\s*"?{re.escape(step)}"?\s*=')
+        following = path[number + 1] if number + 1 < len(path) else None
+        headers = [place for place in range(start, stop) if header.match(lines[place])]
+        if isinstance(following, int) and following < len(headers):
+            start = headers[following]
+            stop = headers[following + 1] if following + 1 < len(headers) else stop
+        else:
+            start = next((place for place in range(start, stop)
+                          if key.match(lines[place]) or header.match(lines[place])), start)
+    return start + 1

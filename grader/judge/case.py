@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -77,8 +76,8 @@ def verdict(case: Case, ctx: Context) -> CaseResult:
         result = result_of(case, [stop.finding])
     except SandboxBroken:
         raise
-    except Exception:  # ours: an error verdict, never a failure of the learner
-        result = CaseResult(case.name, case.kind, Verdict.ERROR, reason=traceback.format_exc())
+    except Exception as error:  # ours or the suite's: never a failure of the learner
+        result = CaseResult(case.name, case.kind, Verdict.ERROR, reason=ctx.reason(error))
         if refusal := ctx.gate.refusal_in(case.name):  # what no GPU runs need not run here
             result = result_of(case, [refusal])
     result = replace(result, seconds=time.monotonic() - started, advisory=case.advisory,

@@ -28,7 +28,7 @@ import torch
 from grader.diagnosis.difference import Difference, as_tuple, in_reals
 from grader.finding import DifferenceKind
 from grader.recording.model import dtype_name
-from grader.suite import FLOAT32, TENSOR_CORES, Amplitude, Function, Tolerance
+from grader.suite import FLOAT32, TENSOR_CORES, Amplitude, Function, Tolerance, mistakes
 from grader.suite.rounding import UNDERFLOW, UNIT_ROUNDOFF, in_tf32, spread, ulp
 from grader.suite.spec import KAPPA
 
@@ -74,10 +74,10 @@ def judge(results: Sequence[torch.Tensor], inputs: Sequence[Any], reference: Cal
 def _against(results: Sequence[torch.Tensor], inputs: Sequence[Any],
              reference: Callable[..., Any], tolerance: Tolerance, names: Sequence[str],
              arithmetic: float) -> tuple[Difference, ...]:
-    exact = as_tuple(reference(*inputs))
+    exact = as_tuple(mistakes.call("reference", reference, *inputs))
     amplitudes: tuple[Amplitude | None, ...] = (None,) * len(exact)
     if tolerance.amplitude is not None:
-        amplitudes = as_tuple(tolerance.amplitude(*inputs))
+        amplitudes = as_tuple(mistakes.call("tolerance", tolerance.amplitude, *inputs))
     if not len(results) == len(exact) == len(amplitudes):
         raise ValueError(f"{len(results)} results, {len(exact)} references and "
                          f"{len(amplitudes)} amplitudes cannot be compared")

@@ -6,6 +6,7 @@ import copy
 import json
 import math
 import os
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -40,6 +41,7 @@ from grader.submission.source import Source
 from grader.suite import Case, Suite
 from grader.suite.cases import Call
 from grader.suite.inputs import DEFAULT_BLOCK
+from grader.suite.mistakes import raised_in_suite
 from grader.suite.sizes import Drawn
 
 Effort = Literal["whole", "early", "values", "diagnosis", "first", "uncompiled"]
@@ -120,6 +122,7 @@ class Context:
         self.tried_configurations: list[int] = []  # of autotuners, by all cases
         self.code: dict[str, Later[Compiled]] = {}  # begun ahead, by the name of the case
         self.first_calls: set[str] = set()  # functions whose trials in a first call were checked
+        self._mistakes: dict[str, str] = {}  # of the suite, by their places
         self._answers: dict[str, Answer] = {}  # of host code, by function and inputs
         self._ahead: Pipeline[Case, RecordedCall] | None = None
         self._begun: deque[Case] = deque()
@@ -140,6 +143,16 @@ class Context:
 
     def __exit__(self, *_: object) -> None:
         self._session.close()
+
+    def reason(self, error: Exception) -> str:
+        """The reason of a case that an exception ended: a mistake of the suite, or a traceback.
+
+        Mistakes of one place have one reason, whatever the case.
+        """
+        mistake = raised_in_suite(error)
+        if mistake is None:
+            return "".join(traceback.format_exception(error))
+        return self._mistakes.setdefault(mistake.place, str(mistake))
 
     def beside(self) -> Context:
         """Another context with the same inputs, and with processes of its own."""

@@ -14,7 +14,7 @@ from grader.processes.replies import Answer, Raised, not_written
 from grader.recording.budget import denied_moves
 from grader.recording.model import Recording, dtype_name
 from grader.report import Finding
-from grader.suite import Call, Case, Reading, Suite
+from grader.suite import Call, Case, Reading, Suite, mistakes
 from grader.text import mentions, sentence
 
 _OF_PLACES = frozenset(("M02", "M03", "M04", "M08"))
@@ -29,7 +29,7 @@ def broken_contract(suite: Suite, case: Case, recording: Recording,
                         means=NOTHING_TO_DO if case.launches == 0 else "")]
     if suite.moves == "deny" and (denied := denied_moves(recording)):
         return denied
-    exact = suite.reference(*inputs)
+    exact = mistakes.call("reference", suite.reference, *inputs)
     expected = as_tuple(exact)
     if isinstance(exact, tuple) != recording.returned_tuple or len(expected) != len(
             recording.results):

@@ -15,7 +15,7 @@ from grader.diagnosis.difference import as_tuple, in_reals
 from grader.judge import compare
 from grader.judge.oversized import is_measured
 from grader.recording.model import dtype_name
-from grader.suite import Case, Input, Suite
+from grader.suite import Amplitude, Case, Cost, Input, Suite, mistakes
 from grader.suite.inputs import DEFAULT_BLOCK
 from grader.suite.rounding import UNDERFLOW, UNIT_ROUNDOFF
 
@@ -76,6 +76,63 @@ def examine(suite: Suite, seed: int | None = None) -> SelfTest:
                     tuple(fault for _, faults in parts for fault in faults))
 
 
+def answers(suite: Suite) -> Iterator[str]:
+    """Calls reference, tolerance, cost and peer of each function for its first case.
+
+    Yields:
+        A sentence for the first mistake of each function.
+    """
+    generator = torch.Generator().manual_seed(secrets.randbits(62))
+    for part in suite.parts:
+        drawn = (_drawn(case, generator) for case in part.cases if case.sizes is None)
+        inputs = next((one for one in drawn if one is not None), None) if part.entry else None
+        if inputs is not None:
+            try:
+                _check_answers(part, inputs)
+            except mistakes.SuiteMistake as mistake:
+                yield str(mistake)
+
+
+def _check_answers(suite: Suite, inputs: Sequence[Any]) -> None:
+    """Raises SuiteMistake if a function of the suite gives what no result can be compared with."""
+    place = mistakes.place_of(suite.reference)
+
+    def mistake(cause: str, cure: str, function: Callable[..., Any]) -> mistakes.SuiteMistake:
+        return mistakes.SuiteMistake(cause, cure, mistakes.place_of(function) or place)
+
+    exact = as_tuple(mistakes.call("reference", suite.reference, *inputs))
+    rounded = suite.tolerance.amplitude
+    for one in exact:
+        if not isinstance(one, torch.Tensor):
+            raise mistake(f"the reference returns a value of type {type(one).__name__}.",
+                          "Return a tensor, or a tuple of tensors.", suite.reference)
+        if rounded is not None and one.dtype in (torch.float32, torch.float16, torch.bfloat16):
+            raise mistake(f"the reference is computed in {dtype_name(one.dtype)}.",
+                          "Compute it in float64: x.double() first.", suite.reference)
+    if suite.result_names and len(suite.result_names) < len(exact):
+        raise mistake(f"the reference returns {len(exact)} results, and result_names has "
+                      f"{len(suite.result_names)}.", "Name each result.", suite.reference)
+    if rounded is not None:
+        bounds = as_tuple(mistakes.call("tolerance", rounded, *inputs))
+        if len(bounds) != len(exact) or not all(
+                one is None or isinstance(one, Amplitude) for one in bounds):
+            raise mistake("the tolerance returns no Amplitude for each result.",
+                          "Return Amplitude(…), or a tuple with one for each result.", rounded)
+    if suite.peer is not None:
+        shapes = [[tuple(one.shape) for one in map(in_reals, results)] for results in (
+            exact, as_tuple(mistakes.call("peer", suite.peer, *inputs)))]
+        if shapes[0] != shapes[1]:
+            reference, peer = (", ".join(map(str, shape)) for shape in shapes)
+            raise mistake(f"the reference has the shape {reference}, and the peer {peer}.",
+                          "Correct the one that is wrong.", suite.reference)
+    if any(case.limits and (case.limits.traffic or case.limits.pass_at) for case in suite.cases):
+        cost = mistakes.call("cost", suite.cost, *inputs)
+        if not isinstance(cost, Cost) or not cost.bytes > 0:
+            raise mistake(f"the cost of a case is {cost!r}.",
+                          "Return Cost(bytes=…) with the bytes to read and write, above 0.",
+                          suite.cost)
+
+
 def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
     """The trials and faults of the cases of one function."""
     trials: list[JudgedAnswer] = []
@@ -84,7 +141,8 @@ def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
     for number, case in enumerate(suite.cases):
         generator = torch.Generator().manual_seed((seed + number * 0x9E3779B97F4A7C15) % 2**63)
         inputs = _drawn(case, generator)
-        right = [] if inputs is None else _results(suite.reference(*inputs))
+        right = [] if inputs is None else _results(
+            mistakes.call("reference", suite.reference, *inputs))
         if inputs is None or not any(part.numel() for part in right):
             continue
         try:
@@ -212,9 +270,10 @@ def _judged(suite: Suite, case: Case, inputs: Sequence[Any],
             yield JudgedAnswer(case.name, dtype_name(dtype), label, outcome, evidence)
     answers = {"the exact answer, rounded": rounded}
     if suite.peer is not None:
-        answers["torch in the same dtype"] = _results(suite.peer(*inputs))
+        answers["torch in the same dtype"] = _results(mistakes.call("peer", suite.peer, *inputs))
     if suite.reversed_peer is not None:
-        answers["torch with the reduction reversed"] = _results(suite.reversed_peer(*inputs))
+        answers["torch with the reduction reversed"] = _results(
+            mistakes.call("reversed_peer", suite.reversed_peer, *inputs))
     for name, results in answers.items():
         given = [result.dtype for result in results]
         if given != dtypes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -111,8 +110,9 @@ class GpuVerdicts:
         except Stopped as stop:
             self._n_lost += 1
             result = result_of(case, [stop.finding], facts)
-        except Exception:
-            result = CaseResult(case.name, case.kind, Verdict.ERROR, reason=traceback.format_exc())
+        except Exception as error:
+            result = CaseResult(case.name, case.kind, Verdict.ERROR,
+                                reason=self._ctx.reason(error))
         return replace(result, seconds=time.monotonic() - started, advisory=case.advisory)
 
     def _look(self) -> bool:

@@ -127,6 +127,7 @@ def once(reference: Callable[..., Any]) -> Callable[..., Any]:
     """A reference that is not computed again for the very inputs of the last time."""
     last: list[tuple[tuple[Any, ...], Any]] = []
 
+    @functools.wraps(reference)
     def remembered(*inputs: Any) -> Any:
         if not last or len(last[0][0]) != len(inputs) or not all(map(is_, last[0][0], inputs)):
             last[:] = [(inputs, reference(*inputs))]

@@ -10,7 +10,7 @@ import torch
 
 from grader.recording.arena import SparseTensor
 from grader.sandbox import ResourceLimits
-from grader.suite import Case, Cost, Input, Property, Sparse, Suite
+from grader.suite import Case, Cost, Input, Property, Sparse, Suite, mistakes
 from grader.suite.inputs import DEFAULT_BLOCK
 
 ROOM = 4  # times the inputs of the largest case: for what a function makes of them
@@ -63,5 +63,6 @@ def _nbytes(spec: Any) -> int:
 
 def least(suite: Suite, inputs: Sequence[Any]) -> Cost:
     """The least cost of the job; the inputs may be tensors without values."""
-    return suite.cost(*(value.like if isinstance(value, SparseTensor) else value
-                        for value in inputs))
+    given = (value.like if isinstance(value, SparseTensor) else value for value in inputs)
+    cost: Cost = mistakes.call("cost", suite.cost, *given)
+    return cost

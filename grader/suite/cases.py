@@ -5,16 +5,19 @@ from dataclasses import dataclass, field, replace
 from types import CodeType
 from typing import Any, Self
 
+from grader.finding import NAMES
 from grader.recording.compiled_kernel import Binary
 from grader.recording.model import Recording
 from grader.report import Kind
-from grader.suite.inputs import Size
+from grader.suite.inputs import Input, Size
+from grader.suite.mistakes import SuiteMistake, nearest, number, texts
 from grader.suite.sizes import COUNT, Drawn, Sizes, words
 
 __all__ = ["Call", "Case", "CheckResult", "CompiledCode", "Limits", "Property", "Reading", "Tree",
            "call", "correctness", "edge", "launchable", "performance", "reads", "refuses", "sizes"]
 
 CALL_S = 10.0  # that a call of host code may take
+WIDTHS = (8, 16, 32, 64, 128)  # bits that one instruction of a thread accesses
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,24 @@ class Limits:
     check: Callable[[Recording], Sequence[CheckResult]] | None = None
     check_code: Callable[[CompiledCode], Sequence[CheckResult]] | None = None
 
+    def __post_init__(self) -> None:
+        for name, unit in (("traffic", "issued bytes over Cost.bytes, such as 1.0"),
+                           ("flops", "operations of tl.dot over Cost.flops, such as 1.0"),
+                           ("sectors", "sectors over the fewest possible, such as 1.0")):
+            number("a limit", name, getattr(self, name), unit, above=True)
+        for name, unit in (("launches", "a count"), ("spills", "bytes per thread"),
+                           ("shared", "bytes per program: 98_304 for 96 KiB")):
+            number("a limit", name, getattr(self, name), unit, whole=True)
+        if not callable(self.programs):
+            number("a limit", "programs", self.programs, "a count, or a function of the block",
+                   whole=True)
+        for name in ("pass_at", "stretch"):
+            number("a limit", name, getattr(self, name), "a share of the roofline: 0.6 for 60 %",
+                   most=1, above=True)
+        if self.vector is not None and self.vector not in WIDTHS:
+            raise SuiteMistake(f"a limit: vector = {self.vector!r} is not a width in bits.",
+                               "Write one of 8, 16, 32, 64 and 128; 16 bytes are 128 bits.")
+
     @property
     def of_code(self) -> bool:
         """Whether anything is asked of the compiled code."""
@@ -129,6 +150,10 @@ class Call:
     trees: Sequence[Tree] = ()
     settled: Callable[[Mapping[str, Any]], bool] | None = None
 
+    def __post_init__(self) -> None:
+        _check_code_name(self.code)
+        number("a call", "seconds", self.seconds, "how long the call may take", above=True)
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -141,6 +166,15 @@ class Reading:
     check: Callable[[Mapping[str, str]], None]
     of: str
     code: str = "Q01"
+
+    def __post_init__(self) -> None:
+        _check_code_name(self.code)
+
+
+def _check_code_name(code: str) -> None:
+    if code not in NAMES:
+        raise SuiteMistake(f"'{code}' is not a code.{nearest(code.upper(), NAMES)}",
+                           "`tritonlab codes` lists all.")
 
 
 @dataclass(frozen=True)
@@ -169,6 +203,21 @@ class Case:
     reading: Reading | None = None
     runs: bool = True
     sizes: Sizes | None = None
+
+    def __post_init__(self) -> None:
+        owner = f"the case '{self.name}'"
+        if not isinstance(self.name, str):
+            raise SuiteMistake(f"a case has {self.name!r} for a name, which is not a text.",
+                               'Begin with a name in words, such as "4 x 128".')
+        if self.raises is not None and not (isinstance(self.raises, type)
+                                            and issubclass(self.raises, Exception)):
+            raise SuiteMistake(f"{owner}: raises = {self.raises!r} is not an exception class.",
+                               "Write raises=ValueError, say, without quotes.")
+        number(owner, "launches", self.launches, "the exact count", whole=True)
+        for given in self.inputs:
+            if isinstance(given, list | tuple) and any(isinstance(one, Input) for one in given):
+                raise SuiteMistake(f"{owner} has its inputs in a {type(given).__name__}.",
+                                   "Pass them one by one, or write * before it.")
 
     def at(self, size: Drawn) -> Self:
         """The run at one of the drawn sizes."""
@@ -229,6 +278,7 @@ def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call 
 def refuses(name: str, *inputs: Any, raises: type[Exception], mentions: Sequence[str] = (),
             public: bool = False) -> Case:
     """The function must raise ``raises`` (or a subclass) before anything is launched."""
+    texts(f"the case '{name}'", "mentions", mentions)
     return Case(name, Kind.EDGE, inputs, raises=raises, mentions=tuple(mentions), public=public)
 
 
@@ -242,7 +292,8 @@ def performance(name: str, *inputs: Any, **limits: Any) -> Case:
     """
     asked = Limits(**limits)
     if asked.target and asked.pass_at is not None:
-        raise ValueError(f"the case '{name}' names a target or asks for speed: one or the other")
+        raise SuiteMistake(f"the case '{name}' names a target and asks for speed.",
+                           "Remove target= or pass_at=: a clock has only the GPU that is there.")
     return Case(name, Kind.PERFORMANCE, inputs, limits=asked)
 
 
@@ -257,7 +308,9 @@ def call(name: str, of: str, *inputs: Any, check: Callable[..., None] | None = N
         ValueError: the case asks for neither an answer nor an exception.
     """
     if (check is None) == (raises is None):
-        raise ValueError(f"the case '{name}' has either a check or an exception that it asks for")
+        raise SuiteMistake(f"the case '{name}' has {'neither' if check is None else 'both'} "
+                           "check= and raises=.", "Give one of them.")
+    texts(f"the case '{name}'", "mentions", mentions)
     asked = Call(of, check, **how)
     return Case(name, _kind_of(asked.code), inputs, raises=raises, mentions=tuple(mentions),
                 public=public, advisory=advisory, call=asked)

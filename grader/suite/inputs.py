@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from grader.suite.mistakes import SuiteMistake, nearest
+
 if TYPE_CHECKING:  # a course is listed without loading torch
     import torch
 
@@ -16,6 +18,8 @@ __all__ = ["FLOATS", "Input", "Size", "Sparse", "equal_rows", "extremes", "full"
 
 Size = int | Callable[[int], int]  # a function gets the BLOCK_SIZE of the learner's own launch
 FLOATS = ("float32", "float16", "bfloat16")  # the dtypes that most modules take
+DTYPES = (*FLOATS, "float64", "float8_e4m3fn", "float8_e5m2", "int8", "int16", "int32", "int64",
+          "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128")
 DEFAULT_BLOCK = 1024  # where a launch names no BLOCK size
 
 
@@ -33,6 +37,20 @@ class Input:
     view: tuple[Callable[[torch.Tensor], torch.Tensor], ...] = ()
     device: str = "cpu"
     strides: tuple[int, ...] = ()  # in elements, where they are not what the view has
+
+    __iter__ = None  # otherwise `*rand(4)` would index for ever
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise SuiteMistake(f"'{self.dtype}' is not a dtype.{nearest(str(self.dtype), DTYPES)}",
+                               "Write the name that torch has for it, such as 'float16'.")
+        for size in self.sizes:
+            if isinstance(size, list | tuple):
+                raise SuiteMistake(f"an input has the {type(size).__name__} {size!r} for a size.",
+                                   "Write the sizes one by one, or * before it.")
+            if not callable(size) and (not isinstance(size, int) or size < 0):
+                raise SuiteMistake(f"an input has the size {size!r}.", "A size is a whole number "
+                                   "from 0 on, or a function of the learner's block.")
 
     def draw(self, generator: torch.Generator, block: int) -> torch.Tensor:
         """The tensor: values rounded to ``dtype``, ``block`` elements being the learner's block."""

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.finding import Sign
+from grader.suite.mistakes import REFERENCE, SuiteMistake, nearest, place
+from grader.text import toml_line
 
 KERNEL = "kernel.py"
 
@@ -61,23 +63,101 @@ class Mutant:
             count = files.get(patch.file, "").count(patch.find)
             if count != 1:
                 raise ValueError(f"mutant {self.id}: the text to replace occurs {count} times in "
-                                 f"{patch.file}, not once: {patch.find!r}")
+                                 f"{patch.file} of the solution, not once: {patch.find!r}.")
             files[patch.file] = files[patch.file].replace(patch.find, patch.replace)
         return files
 
 
+_TEXTS = ("id", "title", "meaning")
+_LISTS = {"codes": str, "todos": int, "wrong": str, "right": str}
+_KEYS = (*_TEXTS, *_LISTS, "sign", "patch")
+_NEEDED = (*_TEXTS, "codes", "patch")
+_EXAMPLES = {
+    "id": 'id = "a"', "title": 'title = "the mask is missing"', "meaning": 'meaning = "…"',
+    "codes": 'codes = ["M01"]', "todos": "todos = [2]", "wrong": 'wrong = ["4 x 127"]',
+    "right": 'right = ["4 x 128"]', "patch": "[[mutant.patch]] with find and replace below it"}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Reads a TOML file of a suite.
+
+    Raises:
+        FileNotFoundError: there is none.
+        SuiteMistake: it is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        cause, _, line = str(error).partition(" (at line ")
+        number = line.partition(",")[0]
+        raise SuiteMistake(f"This is not TOML: {cause}.", "Correct the syntax.",
+                           place(path, int(number) if number.isdigit() else None)) from error
+
+
 def read_mutants(path: Path) -> tuple[Mutant, ...]:
-    """Reads ``mutants.toml``; a missing file means no mutants."""
-    if not path.exists():
+    """Reads ``mutants.toml``; a missing file means no mutants.
+
+    Raises:
+        SuiteMistake: a key is unknown or missing, or has another type than it can have.
+    """
+    try:
+        data = read_toml(path)
+    except FileNotFoundError:
         return ()
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
-    return tuple(_mutant(**entry) for entry in data.get("mutant", ()))
+    text = path.read_text(encoding="utf-8")
+    for key in data:
+        if key != "mutant":
+            raise SuiteMistake(f"'{key}' is not a table of this file.{nearest(key, ['mutant'])}",
+                               "Begin each mutant with [[mutant]].",
+                               place(path, toml_line(text, key)))
+    if not isinstance(data.get("mutant", []), list):
+        raise SuiteMistake("`mutant` is one table.", "Begin each mutant with [[mutant]].",
+                           place(path, toml_line(text, "mutant")))
+    return tuple(_mutant(path, text, number, entry)
+                 for number, entry in enumerate(data.get("mutant", [])))
 
 
-def _mutant(patch: Sequence[Mapping[str, str]], sign: Any = None, **entry: Any) -> Mutant:
+def _mutant(path: Path, text: str, number: int, entry: Mapping[str, Any]) -> Mutant:
     """An entry of the file. A sign is a table, or a pattern for plain text."""
+    head = f"mutant {entry.get('id', number + 1)}"
+
+    def mistake(cause: str, cure: str, *keys: str | int) -> SuiteMistake:
+        return SuiteMistake(f"{head}: {cause}", cure,
+                            place(path, toml_line(text, "mutant", number, *keys)))
+
+    def needs(table: Mapping[str, Any], keys: Sequence[str], *inside: str | int) -> None:
+        for key in table:
+            if key not in keys:
+                raise mistake(f"'{key}' is not a key.{nearest(key, keys)}",
+                              f"{REFERENCE} lists all keys.", *inside, key)
+
+    needs(entry, _KEYS)
+    for key in _NEEDED:
+        if key not in entry:
+            raise mistake(f"'{key}' is missing.", f"Add {_EXAMPLES[key]}.")
+    for key in _TEXTS:
+        if not isinstance(entry[key], str):
+            raise mistake(f"'{key}' is not a text.", f"Write {_EXAMPLES[key]}.", key)
+    for key, kind in _LISTS.items():
+        value = entry.get(key, [])
+        if not isinstance(value, list) or not all(type(one) is kind for one in value):
+            raise mistake(f"'{key}' is not a list of {'texts' if kind is str else 'numbers'}.",
+                          f"Write {_EXAMPLES[key]}.", key)
+    patches = entry["patch"]
+    if not isinstance(patches, list) or not all(isinstance(one, dict) for one in patches):
+        raise mistake("'patch' is not a list of tables.", "Write [[mutant.patch]] above find and "
+                      "replace.", "patch")
+    for place_in, patch in enumerate(patches):
+        needs(patch, ("find", "replace", "file"), "patch", place_in)
+        for key in ("find", "replace"):
+            if not isinstance(patch.get(key), str):
+                raise mistake(f"a patch has no text '{key}'.",
+                              'Write find = "…" and replace = "…".', "patch", place_in)
+    sign = entry.get("sign", {})
     if isinstance(sign, str):
         sign = {"text": {"pattern": sign}}
-    values: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value
-                              for key, value in entry.items()}
-    return Mutant(patches=tuple(Patch(**one) for one in patch), sign=sign or {}, **values)
+    if not isinstance(sign, dict):
+        raise mistake("'sign' is not a table.", 'Write sign = { kind = "overflow" }, say.', "sign")
+    lists: dict[str, Any] = {key: tuple(entry.get(key, ())) for key in _LISTS}
+    return Mutant(entry["id"], entry["title"], tuple(Patch(**patch) for patch in patches),
+                  meaning=entry["meaning"], sign=sign, **lists)

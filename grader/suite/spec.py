@@ -3,21 +3,29 @@
 import gc
 import hashlib
 import importlib.util
+import re
 import sys
-import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from msgspec import Meta
 
 from grader.report import Kind
 from grader.submission.source import KERNEL
 from grader.suite.cases import Case, Property, names_in
-from grader.suite.mutants import Mutant, read_mutants
+from grader.suite.mistakes import (
+    MODULE,
+    REFERENCE,
+    SuiteMistake,
+    explained,
+    place,
+    texts,
+)
+from grader.suite.mutants import Mutant, read_mutants, read_toml
 
 if TYPE_CHECKING:  # a course is listed without loading torch
     import torch
@@ -74,6 +82,7 @@ class Tolerance:
 
 
 EXACT = Tolerance()
+_UNSTATED = Tolerance()  # a suite that is loaded has to choose
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,7 @@ class Function:
     entry: str = ""
     parameters: tuple[str, ...] = ()
     reference: Callable[..., Any] = _not_given
-    tolerance: Tolerance = EXACT
+    tolerance: Tolerance = _UNSTATED
     cost: Callable[..., Cost] = _not_given
     cases: Sequence[Case] = ()
     keyword_only: tuple[str, ...] = ()
@@ -176,6 +185,27 @@ class Function:
     drives: str = ""
 
     def __post_init__(self) -> None:
+        owner = f"the function `{self.entry}`" if self.entry else "the suite"
+        for name in ("parameters", "keyword_only", "result_names", "in_place"):
+            texts(owner, name, getattr(self, name))
+        if not isinstance(self.tolerance, Tolerance):
+            raise SuiteMistake(f"{owner}: tolerance = {self.tolerance!r} is not a Tolerance.",
+                               f"Write tolerance=EXACT, or Tolerance(amplitude): {REFERENCE}.")
+        for name in ("reference", "cost", "peer", "reversed_peer"):
+            if not callable(value := getattr(self, name)) and value is not None:
+                raise SuiteMistake(f"{owner}: {name} = {value!r} is not a function.",
+                                   f"Write {name}=lambda …: …, a function of the inputs.")
+        if isinstance(self.cases, Case):
+            raise SuiteMistake(f"{owner}: cases is one case, not a list.", "Write cases=[…].")
+        for element in enumerate(self.cases):
+            if isinstance(element[1], list | tuple):
+                raise SuiteMistake(f"{owner}: cases contains a {type(element[1]).__name__}.",
+                                   "Write * before what returns several cases, such as "
+                                   "*predictions(…).", element=(element[0], len(self.cases)))
+            if not isinstance(element[1], Case):
+                raise SuiteMistake(f"{owner}: cases contains {element[1]!r}, which is not a case.",
+                                   "Write correctness(…), edge(…), refuses(…) or another one of "
+                                   f"{REFERENCE}.", element=(element[0], len(self.cases)))
         if any(case.limits and case.limits.programs is not None for case in self.cases):
             object.__setattr__(self, "counts_programs", True)
 
@@ -231,6 +261,8 @@ class Suite(Function):
     host: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     # filled in by ``load``
+    FILLED_BY_LOAD: ClassVar = ("name", "properties", "mutants", "calls", "exercise", "solution",
+                                "sha256", "counts_programs")
     name: str = ""
     properties: tuple[Property, ...] = ()
     mutants: tuple[Mutant, ...] = ()
@@ -314,7 +346,7 @@ def load(path: Path, exercise: Path | None = None, solution: Path | None = None)
 
     Raises:
         FileNotFoundError: there is no such file.
-        ValueError: the file defines no ``suite``, or two of its cases have one name.
+        SuiteMistake: a file cannot be read or imported, or says what no suite can.
     """
     suite = _loaded.get(path) if path.is_file() else None
     if suite is None or suite.sha256 != digest(path):
@@ -329,10 +361,10 @@ _IDENTITY = "identity.toml"
 
 
 def _load(path: Path) -> Suite:
-    module = _module(f"grader_suite_{path.parent.name}", path)
+    module = _module(f"{MODULE}{path.parent.name}", path)
     suite = getattr(module, "suite", None)
     if not isinstance(suite, Suite):
-        raise ValueError(f"{path} defines no `suite = Suite(...)`.")
+        raise SuiteMistake("The file defines no `suite`.", "Write suite = Suite(…).", place(path))
     calls = path.with_name("calls.py")
     properties = tuple(
         Property(name.removeprefix("test_").replace("_", " "), test=value,
@@ -342,10 +374,46 @@ def _load(path: Path) -> Suite:
         suite, name="/".join(path.parent.parts[-2:]), properties=properties,
         mutants=read_mutants(path.with_name("mutants.toml")), sha256=digest(path),
         calls=calls.read_text(encoding="utf-8") if calls.exists() else "")
-    names = [case.name for case in loaded.ordered()]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise ValueError(f"{path} has several cases called '{twice[0]}'.")
+    _check(loaded, path)
     return loaded
+
+
+def _check(suite: Suite, path: Path) -> None:
+    """Refuses a suite that lacks what its cases need, or whose cases share a name."""
+    text = path.read_text(encoding="utf-8")
+
+    def mistake(cause: str, cure: str, pattern: str, last: bool = False) -> SuiteMistake:
+        lines = [number for number, line in enumerate(text.splitlines(), 1)
+                 if re.search(pattern, line)]
+        return SuiteMistake(cause, cure, place(path, lines[-last] if lines else None))
+
+    names = [case.name for case in suite.ordered()]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise mistake(f"Several cases are called '{twice}'.", "Give each its own name.",
+                      re.escape(twice.rpartition(": ")[2]), last=True)
+    for part in suite.parts:
+        compared = [case for case in part.cases if case.call is None and case.reading is None
+                    and not case.raises and case.runs]
+        head = f"`{part.entry}`" if part.entry else "The suite"
+        where = rf"""entry\s*=\s*["']{part.entry}["']|Function\(\s*["']{part.entry}["']|suite ="""
+        if part.entry and compared and part.reference is _not_given:
+            raise mistake(f"{head} has no reference.", "Write reference=lambda …: the exact result "
+                          "in float64.", where)
+        if part.entry and compared and part.tolerance is _UNSTATED:
+            raise mistake(f"{head} has no tolerance.", "Write tolerance=EXACT for a result that is "
+                          f"rounded once, or Tolerance(amplitude): {REFERENCE}.", where)
+        if part.cost is _not_given and any(
+                case.limits and any(one is not None for one in (
+                    case.limits.traffic, case.limits.flops, case.limits.pass_at))
+                for case in part.cases):
+            raise mistake(f"{head} has no cost, and a case limits its bytes, operations or speed.",
+                          "Write cost=lambda …: Cost(bytes=…).", where)
+        for case in compared:
+            count, most = len(case.inputs), len(part.named_inputs)
+            if part.entry and count > most and case.sizes is None:
+                raise mistake(f"The case '{case.name}' has {count} inputs, {head} takes {most}.",
+                              "Correct the inputs, or parameters=.",
+                              re.escape(case.name.rpartition(": ")[2]))
 
 
 def _text(path: Path) -> str:
@@ -363,7 +431,7 @@ def sibling(suite: str, name: str) -> ModuleType:
         FileNotFoundError: there is no such file.
     """
     path = Path(suite).with_name(f"{name}.py")
-    return _module(f"grader_suite_{path.parent.name}_{name}", path)
+    return _module(f"{MODULE}{path.parent.name}_{name}", path)
 
 
 def _module(name: str, path: Path) -> ModuleType:
@@ -377,6 +445,8 @@ def _module(name: str, path: Path) -> ModuleType:
         gc.disable()  # next to nothing of what torch's import makes is garbage
     try:
         spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise explained(error, path) from error
     finally:
         if first:
             gc.freeze()
@@ -392,10 +462,13 @@ def digest(path: Path) -> str:
     """
     content = content_digest(path)
     try:
-        identity = tomllib.loads(path.with_name(_IDENTITY).read_text(encoding="utf-8"))
+        identity = read_toml(path.with_name(_IDENTITY))
     except FileNotFoundError:
         return content
-    return str(identity["tests"]) if identity.get("content") == content else content
+    if not isinstance(identity.get("tests"), str) or not isinstance(identity.get("content"), str):
+        raise SuiteMistake("The file lacks `content` or `tests`.", "Write both as texts, or remove "
+                           "the file.", place(path.with_name(_IDENTITY)))
+    return str(identity["tests"]) if identity["content"] == content else content
 
 
 def content_digest(path: Path) -> str:

@@ -96,7 +96,7 @@ def test_a_suite_keeps_its_identity_where_only_its_form_changed(toy_course):
 
 
 @pytest.mark.parametrize(("content", "complaint"), [
-    ("title = 'x'", "it has no 'summary'"),
+    ("title = 'x'", "'summary' is missing"),
     ("title = ", "Invalid value"),
     ("\xff", "codec can't decode"),
 ], ids=["incomplete", "not TOML", "not UTF-8"])

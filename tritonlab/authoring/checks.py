@@ -1,27 +1,34 @@
 """Checks of a module's files that run nothing; each yields its faults."""
 
 import ast
+import difflib
 import re
 import textwrap
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import fields
 from itertools import pairwise
 
 from grader.diagnosis import messages
-from grader.finding import strange_relations
+from grader.finding import NAMES, strange_relations
 from grader.report import Kind
 from grader.submission import syntax
 from grader.submission.completion import NotCompletable, complete
 from grader.submission.dataflow import is_kernel
 from grader.submission.placeholders import blanks_left
 from grader.submission.todo_regions import numbered_comments
-from grader.text import ranges
+from grader.suite.mistakes import nearest
+from grader.text import joined, ranges, toml_line
 from tritonlab.authoring.module_files import Material, entries, folders, nothing_astray, python_of
+from tritonlab.course.course import HintGroup
 
 HEADINGS = (
     "What you will be able to do", "Why it exists", "The idea", "Worked example", "Your task",
     "How it is graded", "Best practices", "Pitfalls", "In real code", "Going further",
     "Three questions", "Time, prerequisites",
 )
+CURES = {"blanks": "put `...  # TODO 1: a question?` in place of code of the solution",
+         "slow": "write `# DECIDE 1: a question?` at each costly place"}
 GRADING_SHARE = 0.1  # of a lesson's words; what all modules share stands on one page
 PROMPT = "WRITE ME"  # what `tritonlab new` leaves where only an author can go on
 DIAGRAM_COLUMNS = 78
@@ -108,7 +115,8 @@ def numbers_and_hint_groups(material: Material) -> Iterator[str]:
     elif material.starter == "blanks" and (astray := _out_of_order(python_of(material.exercise))):
         yield f"kernel.py: {marker} {astray[1]} stands after {marker} {astray[0]}"
     if not numbers and material.starter in ("blanks", "slow"):
-        yield f"kernel.py has no comment `# {marker} 1: …`, although its track asks for them"
+        yield (f"kernel.py has no comment `# {marker} 1: …`, although its track asks for them: "
+               f"{CURES[material.starter]}")
     if material.starter == "blanks" and material.suite.blanks != count:
         yield f"suite.py says blanks={material.suite.blanks}, kernel.py has {count}"
     if material.suite.marker != marker:
@@ -251,6 +259,8 @@ def no_blank_in_solution(material: Material) -> Iterator[str]:
 def public_cases(material: Material) -> Iterator[str]:
     """Checks that enough cases are public, if tensors are compared at all."""
     cases = material.suite.all_cases
+    if not cases and not material.suite.properties:
+        yield "suite.py has no case: write cases=[correctness(…), …]"
     if all(case.kind is Kind.CALL for case in cases):
         return
     for kind, least in ((Kind.CORRECTNESS, PUBLIC_CORRECTNESS), (Kind.EDGE, PUBLIC_EDGE)):
@@ -266,9 +276,10 @@ def sound_mutants(material: Material) -> Iterator[str]:
     names = {case.name for case in material.suite.all_cases} | {
         prop.name for prop in material.suite.properties}
     if not mutants:
-        yield "mutants.toml has no mutant: nothing proves that the suite detects a mistake"
-    for mutant in mutants:
-        head = f"mutants.toml, {mutant.id}"
+        yield ("mutants.toml has no mutant: nothing proves that the suite detects a mistake. "
+               "Write [[mutant]] with id, title, codes, meaning and [[mutant.patch]]")
+    for number, mutant in enumerate(mutants):
+        head = f"{_mutant_line(material, number)}: mutant {mutant.id}"
         if [m.id for m in mutants].count(mutant.id) > 1:
             yield f"{head}: another mutant has this id"
         if not mutant.codes:
@@ -279,15 +290,91 @@ def sound_mutants(material: Material) -> Iterator[str]:
             if mutant.apply_to(material.solution) == material.solution:
                 yield f"{head}: it is the solution"
         except ValueError as error:
-            yield f"mutants.toml: {error}"
+            yield (f"{_mutant_line(material, number, 'patch', 0, 'find')}: {error} Copy it from "
+                   "the solution, with as much around it as makes it unique")
         for name in (*mutant.wrong, *mutant.right):
             if name not in names:
-                yield f"{head}: no case is called '{name}'"
+                yield f"{head}: no case is called '{name}'.{nearest(name, names)}"
         if fields := sorted({*mutant.sign} - messages.fields() | strange_relations(mutant.sign)):
             yield f"{head}: `sign` names {' and '.join(fields)}, which no finding has"
-        numbers = set(_numbers(python_of(material.exercise), material.module.marker))
-        if strange := sorted(set(mutant.todos) - numbers):
+        todos = set(_numbers(python_of(material.exercise), material.module.marker))
+        if strange := sorted(set(mutant.todos) - todos):
             yield f"{head}: kernel.py has no {material.module.marker} {ranges(strange)}"
+
+
+def stated_thresholds(material: Material) -> Iterator[str]:
+    """Checks that 'How it is graded' states the required speeds and traffic of the suite."""
+    limits = [case.limits for case in material.suite.all_cases if case.limits]
+    section = _section(material.readme, "How it is graded")
+    first = material.readme[:material.readme.find("## How it is graded")].count("\n") + 1
+
+    def line(match: re.Match[str]) -> str:
+        return f"README.md, line {first + section[:match.start()].count(chr(10))}"
+
+    shares = {round(100 * share, 6) for one in limits for share in (one.pass_at, one.stretch)
+              if share is not None and share >= LEAST_SHARE}
+    stated = {float(text) for text in re.findall(rf"{_NUMBER}\s*%", section)}
+    if stated:  # a lesson without numbers states nothing that could differ
+        for share in sorted(shares - stated):
+            yield (f"README.md, line {first}: 'How it is graded' does not state {share:g} %, which "
+                   "suite.py has as pass_at or stretch. Correct one of them")
+    for match in re.finditer(rf"{_NUMBER}\s*%\s+of\s+(?:the\s+)?(?:copy|speed)", section):
+        if float(match[1]) not in shares:
+            required = _listed(f"{share:g} %" for share in sorted(shares))
+            yield (f"{line(match)}: the lesson requires {match[1]} % of a speed, the suite "
+                   f"{required}. Correct one of them")
+    ratios = {f"{ratio:.2f}x" for one in limits for ratio in (one.traffic, one.flops) if ratio}
+    for match in re.finditer(r"(\d+\.\d\dx)\s+of\s+the\s+minimum", section):
+        if match[1] not in ratios:
+            yield (f"{line(match)}: the lesson allows {match[1]} of the minimum, the suite "
+                   f"{_listed(sorted(ratios))}. Correct one of them")
+
+
+_NUMBER = r"(\d+(?:\.\d+)?)"
+LEAST_SHARE = 0.005  # of the roofline; less is required so that a prediction is shown
+
+
+def _listed(values: Iterable[str]) -> str:
+    return joined(values, "or") if (values := [*values]) else "nothing"
+
+
+def settings(material: Material) -> Iterator[str]:
+    """Checks that module.toml and its groups of hints have no unknown key."""
+    file = material.module.folder / "module.toml"
+    text = file.read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    tables = [(data, MODULE_KEYS, ())] + [
+        (group, HINT_KEYS, ("hints", number)) for number, group in enumerate(data.get("hints", []))]
+    for table, keys, place in tables:
+        for key in table:
+            if key not in keys:
+                yield (f"module.toml, line {toml_line(text, *place, key)}: '{key}' is not a key."
+                       f"{nearest(key, keys)} The keys are {joined(keys)}")
+
+
+MODULE_KEYS = ("title", "summary", "core", "minutes", "objectives", "prerequisites", "before",
+               "files", "picture", "hints")
+HINT_KEYS = tuple(one.name for one in fields(HintGroup))
+
+
+def codes_exist(material: Material) -> Iterator[str]:
+    """Checks that mutants name codes of findings."""
+    for number, mutant in enumerate(material.suite.mutants):
+        for code in mutant.codes:
+            if code not in NAMES:
+                by_name = {name: one for one, name in NAMES.items()}
+                near = difflib.get_close_matches(code.lower(), [*by_name, *map(str.lower, NAMES)],
+                                                 n=1)
+                hint = f" Did you mean {by_name.get(near[0], near[0].upper())}?" if near else ""
+                yield (f"{_mutant_line(material, number, 'codes')}: mutant {mutant.id}: '{code}' "
+                       f"is not a code.{hint} `tritonlab codes` lists all")
+
+
+def _mutant_line(material: Material, number: int, *keys: str | int) -> str:
+    """The place of a mutant's key in mutants.toml."""
+    file = material.module.suite.with_name("mutants.toml")
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    return f"mutants.toml, line {toml_line(text, 'mutant', number, *keys)}"
 
 
 READ: Mapping[str, Callable[[Material], Iterable[str]]] = {
@@ -302,5 +389,8 @@ READ: Mapping[str, Callable[[Material], Iterable[str]]] = {
     "the exercise can be completed": exercise_can_be_completed,
     "no blank in the solution": no_blank_in_solution,
     "public cases": public_cases,
+    "settings of the module": settings,
+    "thresholds of the lesson": stated_thresholds,
+    "codes of mutants": codes_exist,
     "mutants can be applied": sound_mutants,
 }

@@ -11,7 +11,7 @@ from grader.text import ranges
 from tritonlab.authoring import module_files
 from tritonlab.authoring.module_files import Material
 
-MOST_NAMED = 3  # cases that broke the grader
+MOST_NAMED = 3  # exceptions that broke the grader
 
 
 def exercise_as_promised(material: Material, report: Report) -> Iterator[str]:
@@ -65,6 +65,15 @@ def _is_only_signatures(material: Material) -> Iterator[str]:
         docstring = ast.get_docstring(defined[name]) is not None if body else False
         if [ast.unparse(statement) for statement in body[docstring:]] != ["..."]:
             yield f"the body of `{name}` in the exercise is more than `...`"
+
+
+def variant_passes(report: Report) -> Iterator[str]:
+    """Checks that no case of a right solution fails; its speed is not judged."""
+    yield from _broken(report)
+    for result in report.deciding:
+        if result.verdict is Verdict.FAILED:
+            findings = "; ".join(f"{f.code} {_line(f.seen)}" for f in result.findings)
+            yield f"'{result.name}' fails: {findings or _line(result.reason)}"
 
 
 def solution_passes(report: Report) -> Iterator[str]:
@@ -122,12 +131,16 @@ def _broken(report: Report) -> Iterator[str]:
     """Yields failures of the grader or of the suite itself."""
     if report.reason:
         yield f"the grader could not continue: {_line(report.reason)}"
-    broke = [result for result in report.results if result.verdict is Verdict.ERROR]
-    for result in broke[:MOST_NAMED]:
-        exception = result.reason.strip().rpartition("\n")[2]  # the end of a traceback
-        yield f"'{result.name}' broke the grader or the suite: {_line(exception)}"
-    if len(broke) > MOST_NAMED:
-        yield f"{len(broke) - MOST_NAMED} further cases broke it too"
+    broke: dict[str, list[str]] = {}  # names of cases by the end of a traceback
+    for result in report.results:
+        if result.verdict is Verdict.ERROR:
+            exception = result.reason.strip().rpartition("\n")[2]
+            broke.setdefault(exception, []).append(result.name)
+    for exception, names in [*broke.items()][:MOST_NAMED]:
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        yield f"'{names[0]}'{more} broke the grader or the suite: {_line(exception)}"
+    if rest := sum(map(len, [*broke.values()][MOST_NAMED:])):
+        yield f"{rest} further cases broke it too"
 
 
 def _line(text: str) -> str:

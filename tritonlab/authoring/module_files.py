@@ -6,9 +6,22 @@ from pathlib import Path
 
 from grader.processes.cache import folder_sha256
 from grader.suite import Suite
-from tritonlab.course.course import ANSWERS, GRADING, PICTURE, Course, Module, Roots
+from grader.text import toml_line
+from tritonlab.course.course import (
+    ANSWERS,
+    GRADING,
+    PICTURE,
+    SHIPPED,
+    Course,
+    Module,
+    Roots,
+    shipped_roots,
+)
+from tritonlab.errors import UnknownModule
 
 KERNEL = "kernel.py"
+MUTANTS_NEEDED = 8  # by a module whose suite is to be trusted
+VARIANTS_NEEDED = 5  # right solutions that differ from the module's
 STARTERS = ("blanks", "slow", "broken", "specification")  # what exercises of a track may be
 
 
@@ -63,14 +76,45 @@ def python_of(texts: Mapping[str, str]) -> str:
     return "\n".join(text for name, text in texts.items() if name.endswith(".py"))
 
 
+def place_in_course(course: Course, module: Module) -> Iterator[str]:
+    """Yields faults of a module's prerequisites: unknown ones, itself, and later ones."""
+    text = (module.folder / "module.toml").read_text(encoding="utf-8")
+    head = f"module.toml, line {toml_line(text, 'prerequisites')}: "
+    order = [one.id for one in course.modules]
+    for name in module.prerequisites:
+        if name not in order:
+            try:
+                cure = f"Write {course.find(name).id}"
+            except UnknownModule as error:
+                _, question, near = error.message.partition(" Did you mean ")
+                cure = f"Did you mean {near}" if question and near != f"{module.id}?" else \
+                    "Write the id of an earlier module"
+            yield f"{head}the prerequisite '{name}' is not the id of a module. {cure}"
+        elif name == module.id:
+            yield f"{head}the module is its own prerequisite. Remove it"
+        elif order.index(name) > order.index(module.id):
+            yield (f"{head}the prerequisite '{name}' comes later in the course. Remove it, or "
+                   "change the numbers of the folders")
+
+
+def numbers_of_tracks(course: Course) -> Iterator[str]:
+    """Yields tracks that share a number, which is their id."""
+    for track in course.tracks:
+        first = next(one for one in course.tracks if one.number == track.number)
+        if first is not track:
+            yield (f"tracks/{track.folder}/track.toml: number = {track.number} is that of "
+                   f"tracks/{first.folder} too. Give each track its own number")
+
+
 def strays(course: Course, roots: Roots) -> Iterator[str]:
     """Yields the faults of the course as a whole: stray files and duplicate modules."""
+    yield from numbers_of_tracks(course)
     for track in course.tracks:
         if track.starter not in STARTERS:
             yield f"tracks/{track.folder}/track.toml: {no_starter(track.starter)}"
         for names in ([m.number for m in track.modules], [m.id for m in track.modules]):
-            yield from (f"two modules of {track.id} are {name}" for name in dict.fromkeys(names)
-                        if names.count(name) > 1)
+            yield from (f"two modules of {track.id} are {name}: rename the folder of one"
+                        for name in dict.fromkeys(names) if names.count(name) > 1)
         ids = {"", *(m.id for m in track.modules)}
         yield from (f'{m.id} says before = "{m.before}", which is not another module of {track.id}'
                     for m in track.modules if m.before not in ids - {m.id})
@@ -96,8 +140,28 @@ def no_starter(starter: str) -> str:
 
 
 def digests(module: Module) -> dict[str, str]:
-    """Returns the digests of a module's three folders, by their kind."""
-    return {kind: folder_sha256(folder) for kind, folder, _ in folders(module)}
+    """Returns the digests of a module's three folders and of its variants, by their kind."""
+    return {**{kind: folder_sha256(folder) for kind, folder, _ in folders(module)},
+            "variants": folder_sha256(variants_folder(module))}
+
+
+def variants_folder(module: Module) -> Path:
+    """Returns the folder of right solutions that differ from the module's, of an own course."""
+    mirrored = module.suite.parent
+    return mirrored.parents[2] / "variants" / mirrored.parent.name / mirrored.name
+
+
+def variants(module: Module) -> list[Path]:
+    """Returns right solutions that differ from the module's.
+
+    Those of the shipped course are in the tests of a checkout, and graded there.
+    """
+    places = [variants_folder(module)]
+    if module.course == SHIPPED:
+        tests = shipped_roots().tracks.parent / "tests" / "fidelity"
+        places = [tests / kind / module.slug for kind in ("right", "overlays")]
+    return [path for place in places for path in entries(place)
+            if not path.name.startswith("_") and (path.suffix == ".py" or path.is_dir())]
 
 
 def files(module: Module) -> Iterator[str]:

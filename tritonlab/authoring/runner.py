@@ -21,21 +21,27 @@ from grader.processes.cache import FOLDER
 from grader.report import EXIT_FAILED, EXIT_GRADER_BROKE, EXIT_PASSED, Kind
 from grader.sandbox import Sandbox
 from grader.submission import source
+from grader.suite.mistakes import SuiteMistake, raised_in_suite
 from tritonlab.authoring import checks as author
 from tritonlab.authoring import expectations, module_files, proofs
 from tritonlab.authoring import mutants as mutated
-from tritonlab.authoring.module_files import KERNEL, Material
+from tritonlab.authoring.module_files import (
+    KERNEL,
+    MUTANTS_NEEDED,
+    VARIANTS_NEEDED,
+    Material,
+)
 from tritonlab.authoring.proofs import Fact
 from tritonlab.authoring.worker_pool import WorkerPool
 from tritonlab.course import course
-from tritonlab.course.course import Course, Module, Roots
-from tritonlab.errors import TritonlabError, brief
+from tritonlab.course.course import SHIPPED, Course, Module, Roots
+from tritonlab.errors import BadCourse, TritonlabError, brief
 
 RUNS = 5  # of every mutant, each with fresh inputs
 MOST_WORKERS = 8  # processes, each with torch and a warm sandbox: about a gibibyte, 6 s to start
 LESSON_S = 120.0
 # Longest first, so that short tasks keep all workers busy to the end.
-_ORDER = ("text", "solution", "exercise", "lesson", "self-test", "mutant")
+_ORDER = ("text", "solution", "exercise", "lesson", "self-test", "variants", "mutant")
 
 
 @dataclass(frozen=True)
@@ -104,12 +110,16 @@ class MutantResult:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """The result of a task. ``sound``: the module can be graded at all."""
+    """The result of a task.
+
+    ``sound``: the module can be graded at all. ``variants``: it has right ones to grade.
+    """
 
     task: Task
     outcomes: tuple[CheckOutcome, ...] = ()
     mutants: tuple[MutantResult, ...] = ()  # all without a run, or one with the runs of this task
     sound: bool = True
+    variants: bool = False
     seconds: float = 0.0
 
 
@@ -122,11 +132,18 @@ class Proof:
     by_task: dict[str, tuple[CheckOutcome, ...]] = field(default_factory=dict)
     mutants: list[MutantResult] = field(default_factory=list)
     seconds: float = 0.0  # of all workers
+    variants: int = 0  # right solutions that differ from the module's
 
     @property
     def outcomes(self) -> list[CheckOutcome]:
         """The results in the order of the tasks."""
         return [outcome for kind in _ORDER for outcome in self.by_task.get(kind, ())]
+
+    @property
+    def lacks(self) -> bool:
+        """Whether the module has fewer mutants or variants than it needs, which fails nothing."""
+        return len(self.by_task) > 1 and (
+            len(self.mutants) < MUTANTS_NEEDED or self.variants < VARIANTS_NEEDED)
 
     @property
     def passed(self) -> bool:
@@ -168,7 +185,8 @@ class CourseProof:
             "strays": list(self.strays),
             "modules": [{
                 "module": proof.module, "title": proof.title, "passed": proof.passed,
-                "seconds": proof.seconds,
+                "seconds": proof.seconds, "variants": proof.variants,
+                "needs": {"mutants": MUTANTS_NEEDED, "variants": VARIANTS_NEEDED},
                 "checks": [{"passed": o.passed, **asdict(o)} for o in proof.outcomes],
                 "mutants": [{"passed": m.passed, **asdict(m)} for m in proof.mutants],
             } for proof in self.proofs],
@@ -197,7 +215,8 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
                              "`tritonlab new TRACK/SLUG` creates one.")
     started = time.monotonic()
     tell = on_event or (lambda event: None)
-    proofs = {module.id: Proof(module.id, module.title) for module in modules}
+    proofs = {module.id: Proof(module.id, module.title, variants=len(module_files.variants(module)))
+              for module in modules}
     broken: dict[str, str] = {}  # the task by reason
     waiting = [Task(module.id, "text") for module in modules]  # by rank
     begun: dict[Future[TaskResult], Task] = {}
@@ -230,7 +249,8 @@ def _following(done: TaskResult, runs: int) -> Iterator[Task]:
     """Yields the tasks that follow from a result."""
     task = done.task
     if task.kind == "text" and done.sound:
-        yield from (Task(task.module, kind) for kind in _TASKS)
+        yield from (Task(task.module, kind) for kind in _TASKS
+                    if kind != "variants" or done.variants)
         yield from (Task(task.module, "mutant", mutant.id, 1) for mutant in done.mutants)
     elif task.run == 1 < runs and done.mutants[0].case and done.mutants[0].drawn:
         yield replace(task, run=2, runs=runs - 1, killer=done.mutants[0].case)
@@ -274,7 +294,7 @@ def _perform(the_course: Course, box: Sandbox, task: Task) -> TaskResult:
     module = the_course.find(task.module)
     starter = next(t.starter for t in the_course.tracks if t.folder == module.track)
     if task.kind == "text":
-        done = _text(task, module, starter)
+        done = _text(task, the_course, module, starter)
     elif task.kind == "mutant":
         done = TaskResult(task, mutants=(_mutant(task, _material(module, starter), box),))
     else:
@@ -282,9 +302,13 @@ def _perform(the_course: Course, box: Sandbox, task: Task) -> TaskResult:
     return replace(done, seconds=time.monotonic() - started)
 
 
-def _text(task: Task, module: Module, starter: str) -> TaskResult:
-    """Runs the checks that read files, and decides whether the others can run."""
-    outcomes = [CheckOutcome("files", tuple(module_files.files(module)))]
+def _text(task: Task, the_course: Course, module: Module, starter: str) -> TaskResult:
+    """Runs the checks that grade nothing, and decides whether the others can run."""
+    from grader.judge import discrimination
+
+    outcomes = [CheckOutcome("files", tuple(module_files.files(module))),
+                CheckOutcome("prerequisites",
+                             tuple(module_files.place_in_course(the_course, module)))]
     try:
         material = _material(module, starter)
     except Exception as error:
@@ -295,11 +319,20 @@ def _text(task: Task, module: Module, starter: str) -> TaskResult:
         started = time.monotonic()
         outcomes.append(CheckOutcome(name, tuple(check_files(material)),
                                      time.monotonic() - started))
+    outcomes.append(CheckOutcome("reference, tolerance and cost answer",
+                                 tuple(discrimination.answers(material.suite))))
+    if not outcomes[-1].passed:  # every grade would end there
+        return TaskResult(task, tuple(outcomes), sound=False)
     mutants = tuple(MutantResult(m.id, m.title, m.codes) for m in material.suite.mutants)
-    return TaskResult(task, tuple(outcomes), mutants)
+    return TaskResult(task, tuple(outcomes), mutants, variants=module.course != SHIPPED
+                      and bool(module_files.variants(module)))
 
 
 def _message(error: Exception) -> str:
+    if isinstance(error, BadCourse):
+        return str(error.__cause__ or error)
+    if isinstance(error, SuiteMistake):
+        return str(error)
     return brief("".join(traceback.format_exception_only(error)))
 
 
@@ -351,7 +384,7 @@ def self_test(material: Material) -> Iterator[str]:
     try:
         yield from examine(material.suite).faults
     except Exception as error:  # of the suite's own functions
-        yield _message(error)
+        yield str(raised_in_suite(error) or _message(error))
 
 
 def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
@@ -363,6 +396,15 @@ def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
         yield _message(error)
         return
     yield from expectations.exercise_as_promised(material, report)
+
+
+def variants_pass(material: Material, box: Sandbox) -> Iterator[str]:
+    """Grades right solutions of an own course; the suite has to pass each."""
+    for path in module_files.variants(material.module):
+        if path.suffix == ".py":
+            report = grader.grade(path, material.suite, sandbox=box, effort="uncompiled")
+            yield from (f"variants/…/{path.name}: {fault}. Correct it, or the suite"
+                        for fault in expectations.variant_passes(report))
 
 
 def solution_passes(material: Material, box: Sandbox) -> Iterator[str]:
@@ -413,9 +455,11 @@ _TASKS: Mapping[str, Mapping[str, Callable[[Material, Sandbox], Iterator[str]]]]
     "lesson": {"lesson.py runs": lambda material, box: lesson_runs(material)},
     "self-test": {
         "the suite tells wrong answers from right ones": lambda material, box: self_test(material)},
+    "variants": {"right variants pass": variants_pass},
 }
 _FOLDERS = {"solution": ("solutions", "suites"), "exercise": ("tracks", "suites"),
-            "lesson": ("tracks",), "self-test": ("suites",)}  # whose files decide
+            "lesson": ("tracks",), "self-test": ("suites",),
+            "variants": ("suites", "variants")}  # whose files decide
 
 
 def check(kind: str, material: Material, box: Sandbox) -> tuple[CheckOutcome, ...]:

@@ -39,7 +39,8 @@ def check(
     roots = course.roots_in(folder) if folder else course.default_roots()
     the_course = _course_of_author(roots, EXIT_FAILED)
     modules = [the_course.find(name) for name in ids] if ids else [*the_course.modules]
-    strays = [] if ids else list(module_files.strays(the_course, roots))
+    strays = list(module_files.numbers_of_tracks(the_course) if ids
+                  else module_files.strays(the_course, roots))
     with progress_on(plain or as_json) as progress:
         proved = runner.prove(list(dict.fromkeys(modules)), roots, strays, runs=runs, anew=anew,
                               on_event=progress)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 import grader
+from grader.text import toml_line
 from tritonlab.course import settings as course_settings
 from tritonlab.course.override import NOTHING, Override
 from tritonlab.course.settings import CourseSettings
@@ -166,12 +167,18 @@ class Module:
 
         Raises:
             FileNotFoundError: there are none.
-            BadCourse: nothing in the suite can be overridden so.
+            BadCourse: they have a mistake, or cannot be overridden so.
         """
+        from grader.suite.mistakes import SuiteMistake
         from grader.suite.override import overridden
 
-        suite = grader.load_suite(self.suite, self.folder, self.solution.parent) if whole else \
-            grader.load_suite(self.suite)
+        try:
+            suite = grader.load_suite(self.suite, self.folder, self.solution.parent) if whole \
+                else grader.load_suite(self.suite)
+        except SuiteMistake as error:
+            raise BadCourse(f"The hidden tests of {self.id} cannot be loaded. {error}",
+                            f"`tritonlab check {self.id}` shows whether the module is whole."
+                            ) from error
         try:
             return overridden(suite, **asdict(self.override))
         except ValueError as error:
@@ -409,11 +416,48 @@ def marker_of(starter: str) -> str:
     return "DECIDE" if starter == "slow" else "TODO"
 
 
+_EXAMPLES = {  # of the keys of module.toml, track.toml and groups of hints
+    "title": 'title = "Row maximum"', "summary": 'summary = "One sentence."', "core": "core = true",
+    "minutes": "minutes = 60", "objectives": 'objectives = ["Reduce a block"]',
+    "prerequisites": 'prerequisites = ["track1/vector-add"]', "before": 'before = "track1/softmax"',
+    "hints": '[[hints]] above group = "A"', "group": 'group = "A"', "todos": "todos = [1, 2]",
+    "functions": 'functions = ["row_max"]', "rungs": 'rungs = ["a question", "a tool", "code"]',
+    "number": "number = 1", "blurb": 'blurb = "One sentence."', "starter": 'starter = "blanks"'}
+_TYPES = {"str": "a text", "int": "a whole number", "bool": "true or false", "array": "a list",
+          "object": "a table", "float": "a number"}
+
+
 def _load(file: Path, kind: type[T], **more: Any) -> T:
     """Reads a TOML file, and ``more``, as a dataclass; other fields of the file are ignored."""
+    text = ""
     try:
-        return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")) | more, kind)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        reason = re.sub(r"Object missing required field `(\w+)`", r"it has no '\1'", str(error))
-        raise BadCourse(f"{file} cannot be used: {reason}.",
+        text = file.read_text(encoding="utf-8")
+        return msgspec.convert(tomllib.loads(text) | more, kind)
+    except msgspec.ValidationError as error:
+        raise _bad_value(file, text, str(error)) from error
+    except tomllib.TOMLDecodeError as error:
+        cause, _, line = str(error).partition(" (at line ")
+        number = line.partition(",")[0]
+        where = f"{file}, line {number}" if number.isdigit() else str(file)
+        raise BadCourse(f"{where}: the file cannot be used, as it is not TOML: {cause}.",
+                        "Correct the syntax, or install tritonlab again.") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadCourse(f"{file} cannot be used: {error}.",
                         "Repair it, or install tritonlab again.") from error
+
+
+def _bad_value(file: Path, text: str, reason: str) -> BadCourse:
+    """Returns the error for a key that is missing or has a wrong type, with its line."""
+    cause, _, rest = reason.partition(" - at `$")
+    steps: list[str | int] = [int(step) if step.isdigit() else step
+                              for step in re.findall(r"\w+", rest)]
+    if missing := re.search(r"missing required field `(\w+)`", cause):
+        key, cause = missing[1], f"'{missing[1]}' is missing."
+    else:
+        key = next((str(step) for step in reversed(steps) if isinstance(step, str)), "")
+        wanted, got = [*re.findall(r"`([^`]+)`", cause), "", ""][:2]
+        cause = f"'{key}' has to be {_TYPES.get(wanted, wanted)}, not {_TYPES.get(got, got)}." \
+            if wanted and got else f"'{key}': {cause}."
+    cure = f"Write {_EXAMPLES[key]}, say." if key in _EXAMPLES else "Repair it."
+    return BadCourse(f"{file}, line {toml_line(text, *steps)}: the file cannot be used: {cause}",
+                     f"{cure} If it is not yours, install tritonlab again.")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from tritonlab.authoring.module_files import MUTANTS_NEEDED, VARIANTS_NEEDED
 from tritonlab.authoring.runner import CourseProof, Proof
 from tritonlab.authoring.scaffold import STEPS, Plan
 from tritonlab.errors import shown
@@ -32,6 +33,11 @@ def _module(screen: Screen, proof: Proof) -> None:
         screen.line(name, lead=(lead, _word(outcome.passed), " "))
         for fault in outcome.faults:
             screen.line(fault, lead=(f"{lead}{outcome.name}: " if screen.plain else " " * 8,))
+    if proof.lacks:
+        screen.line(f"{q.plural(len(proof.mutants), 'mutant')} and "
+                    f"{q.plural(proof.variants, 'right variant')}; a module needs "
+                    f"{MUTANTS_NEEDED} and {VARIANTS_NEEDED}: docs/authoring.md.",
+                    lead=(lead, word("NOTE"), " "))
     if proof.mutants and not screen.plain:
         ids = max(2, *(len(mutant.id) for mutant in proof.mutants))
         screen.line((f"        {'id':<{ids}}  code  runs  time   mutant, and the case that killed "
