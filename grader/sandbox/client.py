@@ -16,6 +16,7 @@ import threading
 import time
 import weakref
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,11 +58,14 @@ class Sandbox(contextlib.AbstractContextManager["Sandbox"]):
         self._numbers = itertools.count(1)  # of requests and children
         self._children: weakref.WeakSet[Child] = weakref.WeakSet()
         self._closed = False
+        self.most_resident: int | None = None  # bytes; of children that run a submission's code
         self._start()
 
     def fork(self, role: Role, limits: ResourceLimits | None = None) -> Child:
         """Forks a child, once the zygote is warm."""
         limits = limits or ResourceLimits()
+        if self.most_resident is not None and role in ("worker", "executor"):
+            limits = replace(limits, resident=min(limits.resident, self.most_resident))
         with self._lock:
             if self._closed:
                 raise SandboxBroken("The sandbox is closed.")

@@ -1,5 +1,6 @@
 """Grading a class: what is graded, once, and what a failure or a kill costs."""
 
+import subprocess
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 
@@ -9,7 +10,10 @@ from grader.sandbox import SandboxBroken
 from tests.classroom import support
 from tests.classroom.support import FAILED, PASSED, TIMED_OUT, Obedient
 from tritonlab.classroom import book, grading
-from tritonlab.errors import CannotGrade, TritonlabError
+from tritonlab.classroom.book import State
+from tritonlab.classroom.grade_worker import TIME_LIMIT
+from tritonlab.course.override import Override
+from tritonlab.errors import CannotGrade, NotSaved, TritonlabError
 
 
 @pytest.fixture
@@ -246,3 +250,129 @@ def test_students_and_modules_outside_the_assignment_are_left_out(hall):
     [task] = hall.plan(students=frozenset(("ada",))).tasks
 
     assert (task.module, task.students) == ("track1/softmax", ("ada",))
+
+
+def test_a_draft_gives_no_points_and_is_made_once(hall):
+    support.hand_in(hall.store, "ada", "a")
+
+    hall.grade({"a": PASSED}, effort="values")
+    drafted = hall.book().score("ada", hall.settings.assignment("hw1"))
+    again = hall.plan(effort="values")
+
+    assert (drafted.state, drafted.points, drafted.modules[0].draft.verdict) == (
+        State.WAITING, 0, "PASSED")
+    assert (again.tasks, again.noted, again.done) == ([], [], 1)
+
+
+def test_a_draft_is_no_grade_and_a_grade_needs_no_draft(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": FAILED}, effort="values")
+
+    whole = hall.grade({"a": PASSED})
+    draft = hall.plan(effort="values")
+    score = hall.book().score("ada", hall.settings.assignment("hw1"))
+
+    assert (hall.executor.graded, whole.gained, whole.lost) == (["a"], 0, 0)
+    assert (score.state, score.points, score.modules[0].draft) == (State.PASSED, 100, None)
+    assert (draft.tasks, draft.done) == ([], 1)
+
+
+def test_a_draft_after_a_grade_lowers_nothing(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": PASSED})
+    hall.change_suite()
+    hall.grade({"a": FAILED}, effort="values", again=True)
+
+    assert hall.points() == 100
+
+
+@pytest.mark.parametrize("change", [{"limit_memory_mb": 500}, {"limit_cpu_s": 7}])
+def test_another_limit_makes_grades_stale(hall, change):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": FAILED})
+
+    hall.settings = replace(hall.settings, **change)
+
+    assert hall.plan().stale == 1
+
+
+def test_a_grade_that_used_up_its_cpu_time_is_not_tried_again(hall):
+    support.hand_in(hall.store, "ada", "a")
+    support.hand_in(hall.store, "bob", "b")
+    over = {**support.report("INCONCLUSIVE", ("correctness", "INCONCLUSIVE"))}
+    over["results"][0]["name"] = TIME_LIMIT
+
+    hall.grade({"a": over, "b": PASSED})
+
+    assert hall.executor.graded == ["a", "b"]
+    assert hall.book().score("ada", hall.settings.assignment("hw1")).state is State.UNDECIDED
+
+
+def test_a_plan_with_nothing_to_do_loads_no_suite(hall, monkeypatch):
+    support.hand_in(hall.store, "ada", "a")
+    hall.grade({"a": PASSED})
+    monkeypatch.setattr(grading, "suite_for", None)
+
+    assert hall.plan().done == 1
+
+
+def test_an_override_that_does_not_fit_is_named_before_anything_is_graded(hall):
+    support.hand_in(hall.store, "ada", "a")
+    hw1 = replace(hall.settings.assignment("hw1"),
+                  override={"track1/softmax": Override(ignore=("no such case",))})
+    hall.settings = replace(hall.settings, assignments={"hw1": hw1})
+
+    with pytest.raises(TritonlabError, match=r"override of track1/softmax in class\.toml"):
+        hall.plan()
+
+
+def test_a_full_disk_costs_only_what_was_not_written(small_disk, course_root):
+    with small_disk("300k") as disk:
+        settings, store = support.write(disk, support.CLASS.replace('"course"', f'"{course_root}"'))
+        course, roots = grading.course_of(settings, disk)
+        for source in "abcd":
+            support.hand_in(store, source, source)
+        ballast = disk / "ballast"
+
+        def fill(job):
+            if job.files["kernel.py"] == b"c":
+                with pytest.raises(OSError, match="No space"):
+                    ballast.write_bytes(bytes(1_000_000))
+
+        def grade(executor):
+            the_book = book.read(settings, store.log())
+            work = grading.plan(settings, course, store, the_book, [settings.assignment("hw1")])
+            return grading.run(settings, store, the_book, roots, work, executor=executor)
+
+        first = Obedient(dict.fromkeys("abcd", PASSED), size=1)
+        first.before = fill
+        with pytest.raises(NotSaved, match="no space is left on the disk"):
+            grade(first)
+        ballast.unlink()
+        second = Obedient(dict.fromkeys("abcd", PASSED))
+        grade(second)
+
+        log = store.log()
+        the_book = book.read(settings, log)
+        assert log.problems == ()
+        assert first.graded[-1] == "c"
+        assert second.graded == ["c", "d"]
+        assert [the_book.score(one, settings.assignment("hw1")).points for one in "abcd"] == \
+            [100] * 4
+
+
+def test_a_class_that_cannot_be_written_is_named_and_nothing_is_graded(small_disk, course_root):
+    with small_disk("300k") as disk:
+        settings, store = support.write(disk, support.CLASS.replace('"course"', f'"{course_root}"'))
+        course, roots = grading.course_of(settings, disk)
+        support.hand_in(store, "ada", "a")
+        the_book = book.read(settings, store.log())
+        work = grading.plan(settings, course, store, the_book, [settings.assignment("hw1")])
+        executor = Obedient({"a": PASSED})
+        subprocess.run(["mount", "-o", "remount,ro", disk], check=True)
+
+        with pytest.raises(TritonlabError, match="cannot be written: read-only"):
+            grading.run(settings, store, the_book, roots, work, executor=executor)
+
+        assert executor.graded == []
+        assert book.read(settings, store.log()).handed["hw1"]

@@ -204,6 +204,22 @@ def test_feedback_shows_what_is_revealed(tmp_path, form, reveal, failures):
         ("feedback", reveal, {"ada", "../../etc/bob"})
 
 
+@pytest.mark.parametrize("form", ["html", "md"])
+def test_feedback_on_a_draft_says_so(tmp_path, form):
+    settings, store = support.write(tmp_path)
+    blob = support.hand_in(store, "ada", STARTER, at="2026-10-10T12:00:00-04:00")
+    event = note_grade(store, "hw1", blob, graded(["PASSED", "FAILED"]))
+    store.append({**event, "effort": "values"})
+
+    feedback.write(settings, book.read(settings, store.log()), store,
+                   settings.assignments["hw1"], ["ada"], tmp_path / "out", form)
+
+    text = (tmp_path / "out" / f"ada.{form}").read_text()
+    assert "This is a draft: only values were judged" in text
+    assert "0 of 100 points: not graded" in text
+    assert "2 of 4 are wrong" in text
+
+
 def test_file_names_are_safe_and_distinct():
     ids = ["ada", "ADA", "..", "a/b", "a_b", "nul", "", "x" * 300, "é", "-rf", "ada lovelace"]
 

@@ -187,6 +187,18 @@ def test_a_number_of_one_platform_is_not_one_of_another():
     assert (match.student, match.how) == (roster.students[1], "lastfirst")
 
 
+@pytest.mark.parametrize(("number", "name", "student"), [
+    ("771", "Alice Smith", "alice"), ("771", "Participant 771", "alice"), ("771", "Zed Zoë", None),
+    ("771", "Bob Jones", None), ("999", "Bob Jones", "bob")])
+def test_a_participant_s_number_of_another_assignment_does_not_mislead(number, name, student):
+    roster = Roster((Student("alice", "Alice Smith", aliases=("moodle:771",)),
+                     Student("bob", "Bob Jones", aliases=("moodle:772",))))
+
+    match = roster.match(name, (f"moodle:{number}",))
+
+    assert (match.student and match.student.id) == student
+
+
 def test_the_members_of_a_group_are_listed():
     roster = Roster.parse(OURS)
 

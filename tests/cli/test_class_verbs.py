@@ -50,6 +50,18 @@ def test_a_student_who_fails_is_no_error(run, a_class):
     assert "Next: tritonlab class status" in result.out
 
 
+def test_drafts_leave_submissions_without_a_grade(run, a_class):
+    drafts = run("class", "grade", "--effort", "values", "--plain")
+    status = run("class", "status", "--plain")
+    shown = run("class", "show", "bob", "--plain")
+    whole = run("class", "grade", "--plain")
+
+    assert (drafts.code, whole.code) == (0, 0)
+    assert "2 submissions graded" in whole.out
+    assert "bob: not graded, -" in status.out
+    assert "track1/softmax wrong-values draft" in shown.out
+
+
 def test_a_submission_that_cannot_be_graded_is_named_and_gives_one(run, a_class):
     for blob in a_class.glob(".tritonlab-class/blobs/*/*"):
         blob.write_bytes(b"damaged")
@@ -136,6 +148,7 @@ def test_decisions_change_the_score_and_keep_their_reason(run, a_class):
     (("excuse", "ada", "hw2", "--reason", "x"), "no assignment 'hw2'. Did you mean hw1?"),
     (("status", "--sort", "age"), "'age' is not an order."),
     (("grade", "--section", "C"), "No student of roster.csv is in section 'C'."),
+    (("grade", "--effort", "some"), "'some' is not an effort."),
     (("grade", "--executor", "dask"), "No executor is called 'dask'.")])
 def test_wrong_input_gets_one_sentence(run, a_class, arguments, sentence):
     result = run("class", *arguments)

@@ -56,6 +56,17 @@ class Graded(msgspec.Struct, frozen=True):
     suite_sha256: str = ""
     cpu_s: float = 0.0
     lowered: bool = False
+    effort: str = "whole"
+
+    @property
+    def is_final(self) -> bool:
+        """Whether it may give points: a draft gives none, whatever its verdict."""
+        return self.effort == "whole"
+
+
+def final(grades: Sequence[Graded]) -> Graded | None:
+    """The last of these grades that counts."""
+    return next((one for one in reversed(grades) if one.is_final and not one.lowered), None)
 
 
 class Ruling(msgspec.Struct, frozen=True):
@@ -86,7 +97,8 @@ _ORDER = {state: place for place, state in enumerate(State)}
 class ModuleScore:
     """The submission of a module that counts, its grade, and its points before rounding.
 
-    ``raw`` are the points before the deduction for ``days`` of lateness.
+    ``raw`` are the points before the deduction for ``days`` of lateness. ``draft`` is that of the
+    last submission, where none has a grade.
     """
 
     module: str
@@ -97,6 +109,7 @@ class ModuleScore:
     points: float = 0.0
     days: int = 0
     attempts: int = 0
+    draft: Graded | None = None
 
     @property
     def state(self) -> State:
@@ -175,8 +188,13 @@ class Book:
 
     def grade_of(self, handed: Handed) -> Graded | None:
         """The grade of a submission that counts; None before it is graded."""
+        return final(self.grades.get((handed.assignment, handed.module, handed.blob), ()))
+
+    def draft_of(self, handed: Handed) -> Graded | None:
+        """The last draft of a submission that has no grade."""
         grades = self.grades.get((handed.assignment, handed.module, handed.blob), ())
-        return next((one for one in reversed(grades) if not one.lowered), None)
+        return None if final(grades) else next(
+            (one for one in reversed(grades) if not one.is_final), None)
 
     def of(self, student: str, assignment: str, module: str = "") -> list[Handed]:
         """A student's submissions, the oldest first."""
@@ -219,6 +237,7 @@ class Book:
         scored = [self._scored(one, assignment, due, out_of)
                   for one in self.of(student, assignment.name, module)]
         attempts = len(scored)
+        drafts = [draft for one in scored if one.handed and (draft := self.draft_of(one.handed))]
         if assignment.take == "last-before-due":
             scored = [one for one in scored if not one.days][-1:]
         elif assignment.take == "last":
@@ -226,7 +245,8 @@ class Book:
         best = max(scored, key=lambda one: (one.points, one.state is State.PASSED, -one.days),
                    default=ModuleScore(module, out_of))
         return ModuleScore(module, out_of, best.handed, best.graded, best.raw, best.points,
-                           best.days, attempts)
+                           best.days, attempts,
+                           drafts[-1] if drafts and best.graded is None else None)
 
     def _scored(self, handed: Handed, assignment: ClassAssignment, due: datetime | None,
                 out_of: float) -> ModuleScore:

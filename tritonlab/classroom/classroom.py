@@ -30,6 +30,7 @@ target = "h100"                 # one GPU for all: verdicts must not depend on w
 require_isolation = 2           # refuse to grade where the sandbox is weaker: 0, 1 or 2
 seed = "per-assignment"         # all students get the same secret inputs; or "fresh"
 limit_cpu_s = 300               # CPU seconds that one submission may use
+limit_memory_mb = 4000          # memory that its code may use
 
 [assignments.hw1]
 modules = ["track1/vector-add"]

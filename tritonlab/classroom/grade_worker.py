@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import grader
 from grader.report import CaseResult, Kind, Report, Verdict, versions
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from grader.sandbox import Sandbox
     from grader.suite import Suite
 
+Effort = Literal["whole", "values"]  # values: a draft, which compiles nothing
 LOOK_S = 0.2  # between two looks at the CPU time of a grade
 TIME_LIMIT = "CPU time"  # the case of a grade that was ended
 _SPOILED = frozenset(("R02", "R03", "R04"))  # a process had to be killed
@@ -42,6 +43,8 @@ class Job:
     gpu: bool = False
     limit_cpu_s: float = 300
     override: Override = field(default_factory=Override)
+    limit_memory_mb: float = 4000
+    effort: Effort = "whole"
 
 
 @dataclass(frozen=True)
@@ -79,14 +82,16 @@ class GradeWorker:
             return self._graded(Path(folder, EXERCISE), suite, job)
 
     def _graded(self, kernel: Path, suite: "Suite", job: Job) -> GradeOutcome:
+        box = self._sandbox()
+        box.most_resident = int(job.limit_memory_mb * 1e6)
         started, before = time.monotonic(), work(os.getpid())[0]
         over = threading.Event()
         try:
             with _limited(before + job.limit_cpu_s, over):
                 report = grader.grade(
                     kernel, suite, seed=job.seed or None, target=find_target(job.target),
-                    gpu="found" if job.gpu else "never", effort="whole", sandbox=self._sandbox(),
-                    cancelled=over)
+                    gpu="found" if job.gpu else "never", sandbox=box, cancelled=over,
+                    effort="uncompiled" if job.effort == "values" else "whole")
         except grader.UnreadableSubmission as error:
             report = _undecided(suite, Verdict.FAILED, str(error))
         except SandboxBroken:

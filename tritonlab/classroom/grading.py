@@ -19,8 +19,15 @@ from grader.report import Verdict, versions
 from grader.sandbox import SandboxBroken
 from grader.suite.override import overridden_sha256
 from tritonlab.authoring.worker_pool import WorkerPool
-from tritonlab.classroom.book import Book, Graded, Handed
-from tritonlab.classroom.grade_worker import GradeOutcome, Job, suite_for, workshop
+from tritonlab.classroom.book import Book, Graded, Handed, final
+from tritonlab.classroom.grade_worker import (
+    TIME_LIMIT,
+    Effort,
+    GradeOutcome,
+    Job,
+    suite_for,
+    workshop,
+)
 from tritonlab.classroom.settings import ClassAssignment, ClassSettings
 from tritonlab.classroom.store import Store
 from tritonlab.course import course
@@ -45,6 +52,7 @@ class GradeTask:
     module: str
     blob: str
     students: tuple[str, ...]
+    effort: Effort = "whole"
     again: bool = False  # also if there is a result
 
 
@@ -113,10 +121,12 @@ def course_of(settings: ClassSettings, root: Path) -> tuple[Course, Roots]:
 
 def plan(settings: ClassSettings, the_course: Course, store: Store, book: Book,
          assignments: Iterable[ClassAssignment], *, students: frozenset[str] | None = None,
-         stale: bool = False, again: bool = False, gpu: bool = False) -> GradePlan:
+         stale: bool = False, again: bool = False, gpu: bool = False,
+         effort: Effort = "whole") -> GradePlan:
     """Decides which submissions are graded: those without a grade, stale ones, or all.
 
     Args:
+        effort: ``values`` makes drafts, of submissions that have no grade.
         students: only theirs.
         stale: also those whose grade is by other tests, versions or settings than today's.
         again: all of them, whatever is there.
@@ -132,12 +142,18 @@ def plan(settings: ClassSettings, the_course: Course, store: Store, book: Book,
             if handed.module in assignment.modules and (
                     students is None or handed.student in students):
                 by_blob.setdefault((handed.module, handed.blob), []).append(handed)
-        facts = {module: _decided_by(settings, the_course, store, assignment, module, gpu)
+        facts = {module: _decided_by(settings, the_course, store, assignment, module, gpu, effort)
                  for module in {module for module, _ in by_blob}}
         for (module, blob), submissions in by_blob.items():
-            task = GradeTask(_key(blob, facts[module]), assignment, module, blob,
-                             tuple(dict.fromkeys(one.student for one in submissions)), again)
-            _sort(result, task, book.grade_of(submissions[0]), store, book, stale)
+            task = GradeTask(_key(blob, facts[module]), assignment, module, blob, tuple(
+                dict.fromkeys(one.student for one in submissions)), effort, again)
+            graded = book.grade_of(submissions[0])
+            if effort == "whole":
+                _sort(result, task, graded, store, book, stale)
+            elif graded is None:
+                _sort(result, task, book.draft_of(submissions[0]), store, book, stale)
+            else:
+                result.done += 1
     for task in {(task.assignment.name, task.module): task for task in result.tasks}.values():
         suite_for(the_course, task.module, task.assignment.of(task.module))
     return result
@@ -170,7 +186,8 @@ def _sort(result: GradePlan, task: GradeTask, graded: Graded | None, store: Stor
 
 
 def _decided_by(settings: ClassSettings, the_course: Course, store: Store,
-                assignment: ClassAssignment, module: str, gpu: bool) -> Mapping[str, Any]:
+                assignment: ClassAssignment, module: str, gpu: bool, effort: Effort
+                ) -> Mapping[str, Any]:
     """Returns all that decides a grade but the files."""
     return {
         "course": the_course.id, "module": module,
@@ -178,7 +195,8 @@ def _decided_by(settings: ClassSettings, the_course: Course, store: Store,
                                    **asdict(assignment.of(module))),
         "grader": __version__, "versions": versions(), "target": settings.target, "gpu": gpu,
         "seed": _seed(settings, store, assignment, module) or "fresh",
-        "limit_cpu_s": settings.limit_cpu_s}
+        "limit_cpu_s": settings.limit_cpu_s, "limit_memory_mb": settings.limit_memory_mb,
+        "effort": effort}
 
 
 def _seed(settings: ClassSettings, store: Store, assignment: ClassAssignment, module: str) -> str:
@@ -301,7 +319,8 @@ class Grader:
         try:
             job = Job(task.module, self._store.files(task.blob),
                       _seed(settings, self._store, assignment, task.module), settings.target,
-                      self._gpu, settings.limit_cpu_s, assignment.of(task.module))
+                      self._gpu, settings.limit_cpu_s, assignment.of(task.module),
+                      settings.limit_memory_mb, task.effort)
         except TritonlabError as error:
             with claim:
                 self._fail(task, str(error))
@@ -326,7 +345,7 @@ class Grader:
             return True
         self._summary.cpu_s += outcome.cpu_s
         data = {"key": task.key, "module": task.module, "blob": task.blob, "cpu_s": outcome.cpu_s,
-                "seconds": outcome.seconds, "report": outcome.report}
+                "seconds": outcome.seconds, "effort": task.effort, "report": outcome.report}
         self._store.save_result(task.key, data)
         self._note(task, data)
         return False
@@ -340,8 +359,8 @@ class Grader:
         """Queues the event of a grade, and compares it with the one before."""
         graded = summary_of(task.assignment.name, task.module, task.blob, data)
         grades = self._book.grades.setdefault((task.assignment.name, task.module, task.blob), [])
-        before = next((one for one in reversed(grades) if not one.lowered), None)
-        if before is not None:
+        before = final(grades)
+        if before is not None and graded.is_final:
             graded = self._compared(task, graded, before)
         grades.append(graded)
         self._summary.graded.append(graded)
@@ -406,11 +425,14 @@ def summary_of(assignment: str, module: str, blob: str, data: Mapping[str, Any])
         code=finding.get("code", ""), todos=tuple(finding.get("todos", ())),
         line=finding.get("line"), failing=tuple(result["name"] for result in failing),
         reason=reason if undecided else "", isolation=report["isolation"],
-        suite_sha256=report["suite_sha256"], cpu_s=data["cpu_s"])
+        suite_sha256=report["suite_sha256"], cpu_s=data["cpu_s"],
+        effort=data.get("effort", "whole"))
 
 
 def _is_of_machine(report: Mapping[str, Any]) -> bool:
-    """Whether a busy machine may have caused the outcome."""
+    """Whether a busy machine may have caused the outcome; CPU time does not depend on it."""
+    if any(result["name"] == TIME_LIMIT for result in report["results"]):
+        return False
     codes = {finding["code"] for result in report["results"] for finding in result["findings"]}
     return report["verdict"] in _UNDECIDED or bool(codes & _OF_MACHINE)
 

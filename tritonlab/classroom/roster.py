@@ -152,21 +152,30 @@ class Roster:
         exact = [(kind, pool) for kind, pool in pools if kind != "repository"] or pools
         if exact:
             everyone = list(dict.fromkeys(one for _, pool in exact for one in pool))
+            if all(kind == "moodle" for kind, _ in exact) and not re.search(r"\d", text):
+                # Moodle numbers participants anew for each assignment, and the roster may have the
+                # numbers of another one: a name has to agree.
+                named = list(dict.fromkeys(one for _, one in self._named(text)))
+                if not set(everyone) & set(named):
+                    return _ambiguous([*everyone, *named])
             return Match(everyone[0], exact[0][0]) if len(everyone) == 1 else _ambiguous(everyone)
         if any(self._is_stranger(*one.partition(":")[::2]) for one in ids):
             return Match(nearest=self._nearest(text))
         if own := self._ids.get(text.strip()):
             return Match(own, "id")
-        words = _words(text)
         columns = [(kind, one) for kind in ("id", *_EXACT)
                    for one in self._columns[kind].get(_key(text), ())]
-        names = [("name", one) for one in self._names.get(tuple(sorted(words)), ())]
-        names += [("lastfirst", one) for one in self._joined.get("".join(words), ())]
-        for pairs in (columns, names):
+        for pairs in (columns, self._named(text)):
             if everyone := list(dict.fromkeys(one for _, one in pairs)):
                 return Match(everyone[0], pairs[0][0]) if len(everyone) == 1 else \
                     _ambiguous(everyone)
         return Match(nearest=self._nearest(text))
+
+    def _named(self, text: str) -> list[tuple[str, Student]]:
+        """The students with this name, and how it is written."""
+        words = _words(text)
+        return [*(("name", one) for one in self._names.get(tuple(sorted(words)), ())),
+                *(("lastfirst", one) for one in self._joined.get("".join(words), ()))]
 
     def _is_stranger(self, kind: str, value: str) -> bool:
         """Whether every student has a number of this kind, and none has this one.

@@ -62,7 +62,8 @@ class ClassSettings:
     """All of class.toml.
 
     ``seed``: ``per-assignment`` gives every student the same secret inputs, ``fresh`` draws them
-    anew for every grade.
+    anew for every grade. The limits are of one submission; the memory is that of each process that
+    runs its code.
     """
 
     name: str
@@ -72,6 +73,7 @@ class ClassSettings:
     require_isolation: Literal[0, 1, 2] = 2
     seed: Literal["per-assignment", "fresh"] = "per-assignment"
     limit_cpu_s: Positive = 300
+    limit_memory_mb: Annotated[float, Meta(ge=256)] = 4000
     assignments: Mapping[str, ClassAssignment] = field(default_factory=dict)
     root: Path = Path()
 

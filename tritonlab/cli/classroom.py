@@ -97,6 +97,8 @@ def grade(
     limit_cpu: Annotated[float | None, typer.Option(
         "--limit-cpu", metavar="S", min=1,
         help="CPU seconds of one submission, instead of those in class.toml.")] = None,
+    effort: Annotated[str, typer.Option(
+        help="whole; or values, for a draft that compiles nothing and gives no points.")] = "whole",
     stale: Annotated[bool, typer.Option(
         "--stale", help="Also grade again what other hidden tests or versions graded.")] = False,
     again: Annotated[bool, typer.Option("--again", help="Grade everything again.")] = False,
@@ -118,6 +120,8 @@ def grade(
     from tritonlab.classroom import grading
     from tritonlab.render import classroom as view
 
+    if effort not in ("whole", "values"):
+        raise TritonlabError(f"'{effort}' is not an effort.", "Name whole or values.")
     the_class = _load()
     settings = the_class.settings
     if limit_cpu:
@@ -126,7 +130,8 @@ def grade(
     work = grading.plan(settings, course, the_class.store, the_class.book,
                         the_class.assignments(assignments or ()),
                         students=the_class.selected(students or (), section), stale=stale,
-                        again=again, gpu=gpu)
+                        again=again, gpu=gpu,
+                        effort="values" if effort == "values" else "whole")
     if shard:
         work.tasks = grading.in_shard(work.tasks, *_shard(shard))
     warn(*the_class.book.problems, *grading.stale_reasons(work))

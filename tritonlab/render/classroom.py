@@ -252,7 +252,7 @@ def entries(the_class: Classroom, student: str,
     """Returns a student's submissions of an assignment, the oldest first."""
     result = []
     for handed in the_class.book.of(student, assignment.name):
-        graded = the_class.book.grade_of(handed)
+        graded = the_class.book.grade_of(handed) or the_class.book.draft_of(handed)
         try:
             content = the_class.store.files(handed.blob)[EXERCISE]
             source = content.decode("utf-8", "replace")
@@ -305,7 +305,8 @@ def _show_entry(screen: Screen, entry: SubmissionEntry) -> None:
     time_ = f"{_time(handed.at)}  " if handed.at else ""
     verdict = graded.verdict if graded else "WAIT"
     code = f"  {NAMES.get(graded.code, graded.code)}" if graded and graded.code else ""
-    screen.line(f"{time_}{handed.module}{code}", (f"  {handed.name}", "dim"),
+    draft = "" if graded is None or graded.is_final else "  draft"
+    screen.line(f"{time_}{handed.module}{code}{draft}", (f"  {handed.name}", "dim"),
                 lead=screen.verdict(verdict))
     if entry.failure:
         screen.line((entry.failure, "dim"), lead=(" " * 8,))

@@ -16,6 +16,7 @@ from tritonlab.errors import not_saved
 
 Format = Literal["html", "md"]
 FORMATS: tuple[Format, ...] = ("html", "md")
+DRAFT = "This is a draft: only values were judged, and the grade may differ."
 _LONGEST = 100  # characters of a file name
 _EVENT_STUDENTS = 500  # in one event, whose line has a largest length
 _UNSAFE = re.compile(r"[^A-Za-z0-9._@+-]+")
@@ -32,6 +33,7 @@ class ModuleFeedback:
     failures: tuple[FailureView, ...] = ()
     cases: tuple[CaseView, ...] = ()
     blanks: tuple[int, ...] = ()
+    draft: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,22 +85,23 @@ def feedback_of(settings: ClassSettings, outcomes: ResultViews, assignment: Clas
 
 def _module(outcomes: ResultViews, assignment: ClassAssignment,
             module: ModuleScore) -> ModuleFeedback:
-    grade = module.graded
+    grade = module.graded or module.draft
     outcome = outcomes.of(grade.key) if grade else None
-    if grade is None or outcome is None or module.state not in (State.PASSED, State.OPEN):
+    if grade is None or outcome is None or (
+            grade is module.graded and module.state not in (State.PASSED, State.OPEN)):
         return ModuleFeedback(module.module, module.state, "")
     reveal = assignment.reveal
     return ModuleFeedback(
         module.module, module.state, grade.evidence, outcome.revealed(reveal),
         outcome.cases if reveal == "all" and not outcome.steps else (),
-        () if reveal == "verdict" else tuple(outcome.blanks))
+        () if reveal == "verdict" else tuple(outcome.blanks), grade is module.draft)
 
 
 def render(feedback: Feedback, form: Format) -> str:
     """Returns feedback as a page or as Markdown."""
     if form == "html":
         return templating.templates().get_template("feedback.html").render(
-            feedback=feedback, summary=summary, shown=str)
+            feedback=feedback, summary=summary, shown=str, draft=DRAFT)
     return "\n".join(_markdown(feedback)) + "\n"
 
 
@@ -107,6 +110,8 @@ def _markdown(feedback: Feedback) -> list[str]:
     lines = [f"# {md(feedback.title)}: {md(feedback.assignment)}", "", summary(feedback)]
     for module in feedback.modules:
         lines += ["", f"## {md(module.module)}: {module.state}"]
+        if module.draft:
+            lines += ["", DRAFT]
         if module.evidence:
             lines += ["", f"Evidence: {md(module.evidence)}."]
         if module.blanks:
