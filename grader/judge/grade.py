@@ -56,7 +56,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
     Args:
         kernel: the learner's file. It is read once; later changes do not matter.
         suite: from ``grader.suite.spec.load``.
-        public_only: run the public cases only; such a report gives no evidence.
+        public_only: run the public cases only, as also happens where the suite has no others; such
+            a report gives no evidence.
         only: words that mean one case (``grader.suite.case_selection``), which is then graded alone
             and in detail; such a report gives no evidence either.
         seed: hexadecimal, to repeat the inputs of an earlier report; no evidence. Without it the
@@ -91,6 +92,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         grader.suite.case_selection.UnknownCase: ``only`` means no case, or several.
     """
     started = time.monotonic()
+    public_only = public_only or suite.public_only
     tell = on_event or (lambda event: None)
     names = [case.name for case in suite.ordered()]
     only = case_selection.select(only, names) if only is not None else ""

@@ -270,6 +270,7 @@ class Suite(Function):
     exercise: str = field(default="", repr=False)  # what learners begin with, where it is known
     solution: str = field(default="", repr=False)  # the file with its kernels, where it is known
     sha256: str = ""
+    public_only: bool = False  # the hidden cases were left out, as in a build for students
 
     @cached_property
     def least_capability(self) -> tuple[int, int]:

@@ -21,7 +21,7 @@ from tritonlab.progress import safe_files
 
 FOLDER = ".tritonlab-class"
 SCHEMA = 1
-_SECRET = "secret"
+SECRET = "secret"
 
 
 class Store:
@@ -39,7 +39,7 @@ class Store:
         try:
             for name in ("blobs", "results", "claims"):
                 (self.folder / name).mkdir(parents=True, exist_ok=True)
-            safe_files.create(self.folder / _SECRET, secrets.token_hex(32).encode())
+            safe_files.create(self.folder / SECRET, secrets.token_hex(32).encode())
         except OSError as error:
             raise not_saved("The class", error, self.folder) from error
 
@@ -170,7 +170,7 @@ class Store:
             NotSaved: the secret of the class cannot be read.
         """
         try:
-            secret = (self.folder / _SECRET).read_bytes()
+            secret = (self.folder / SECRET).read_bytes()
         except OSError as error:
             raise unreadable(error, self.folder, "The secret of the class") from error
         text = secret + f"\0{assignment}\0{module}".encode()

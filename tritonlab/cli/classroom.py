@@ -19,6 +19,7 @@ from tritonlab.errors import TritonlabError, shown
 if TYPE_CHECKING:
     from tritonlab.classroom.book import Score
     from tritonlab.classroom.classroom import Classroom
+    from tritonlab.classroom.pack.build import Pack
 
 app = typer.Typer(name="class", rich_markup_mode=None, no_args_is_help=True,
                   help="For instructors: grade and understand a whole class.")
@@ -551,4 +552,81 @@ def feedback(
          lambda screen: screen.line(f"{len(names)} files are in {shown(folder)}; they show what "
                                     f"reveal = \"{its.reveal}\" of {SETTINGS} allows."),
          f"tritonlab class status {its.name}")
+    return 0
+
+
+@app.command()
+@verb
+def pack(
+    assignment: AssignmentName,
+    target: Annotated[str, typer.Option(
+        "--for", metavar="TARGET",
+        help="gradescope, classroom50, github-actions, docker or student.")] = "",
+    out: Annotated[Path | None, typer.Option(
+        "--out", metavar="PATH",
+        help="What to write: a zip for Gradescope, else a folder. Default: in the folder packs.",
+    )] = None,
+    torch_index: Annotated[str, typer.Option(
+        "--torch-index", metavar="URL", help="The package index of PyTorch for CPUs. Default: "
+        "PyTorch's own.")] = "",
+    as_json: Json = False, plain: Plain = False,
+) -> int:
+    """Build an assignment for an autograder, a workflow, an image, or students."""
+    from tritonlab.classroom import settings
+    from tritonlab.classroom.pack import build
+    from tritonlab.classroom.store import Store
+
+    root = settings.find()
+    loaded, store = settings.load(root), Store(root)
+    store.create()
+    its = loaded.assignment(assignment)
+    packed = build.of_assignment(loaded, store, its, target,
+                                 torch_index=torch_index or build.TORCH_INDEX)
+    place = out or build.default_place(root, its.name, target)
+    show_pack(packed, place, as_json, plain, f"tritonlab class status {its.name}",
+              {"assignment": its.name, "for": target})
+    return 0
+
+
+def show_pack(packed: "Pack", place: Path, as_json: bool, plain: bool, command: str,
+              more: Mapping[str, Any]) -> None:
+    """Writes a pack and shows where it is and what it lacks."""
+    from tritonlab.classroom.pack import build
+
+    files = build.write(packed, place)
+    notes = packed.left_out
+
+    def view(screen: Any) -> None:
+        screen.line(f"{shown(place)} is written.")
+        for note in notes:
+            screen.line(note)
+
+    show(as_json, plain, {"schema": 1, **more, "path": str(place),
+                          "files": [str(file) for file in files], "left_out": list(notes)},
+         view, command)
+
+
+@app.command("grade-one", hidden=True)
+@verb
+def grade_one(
+    folder: Annotated[Path, typer.Argument(metavar="PACK", help="The folder class/ of a pack.")],
+    submission: Annotated[Path, typer.Argument(help="The folder of the student's files.")],
+    target: Annotated[str, typer.Option(
+        "--for", metavar="TARGET", help="gradescope or classroom50.")] = "gradescope",
+    metadata: Annotated[Path | None, typer.Option(
+        metavar="FILE", help="Gradescope's submission_metadata.json.")] = None,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The file of results."),
+                   ] = Path("results.json"),
+) -> int:
+    """Grade one submission where a pack is installed; autograders run this."""
+    from tritonlab.classroom.pack import single
+    from tritonlab.cli import output_formats
+    from tritonlab.workspace import output_files
+
+    if target not in ("gradescope", "classroom50"):
+        raise TritonlabError(f"'{target}' is not an autograder.", "Name gradescope or classroom50.")
+    output_files.check(out, output_formats.OutputFormat(target).kind)
+    commit = output_formats.graded_commit() if target == "classroom50" else None
+    output_files.write(single.grade(folder, submission, target, metadata=metadata, commit=commit),
+                       out, output_formats.OutputFormat(target).kind)
     return 0

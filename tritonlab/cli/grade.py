@@ -234,8 +234,8 @@ def _run_exercise(path: str) -> int:
     submission = submission_at(the_course, Path(path))
     with progress_on(plain=False) as progress:
         report = grading.grade(submission, public_only=True, on_event=progress)
-    before = "Then the hidden tests too: " if report.exit_code == 0 else \
-        "Edit it, then repeat, or type: "
+    before = "Edit it, then repeat, or type: " if report.exit_code else \
+        "The same: " if submission.module.public_only else "Then the hidden tests too: "
     screen = screen_on(plain=False)
     view.show(screen, submission.module, report, _details(report, submission),
               _replay(submission, report.first_failure),
@@ -250,7 +250,7 @@ def _after_grade(the_course: course.Course, submission: Submission, report: Repo
     from grader.report import Verdict
 
     command = submission.typed("grade") if report.partial else submission.command
-    if report.exit_code == 0 and report.partial:
+    if report.exit_code == 0 and report.partial and not submission.module.public_only:
         return command, "Then all cases, with new inputs: "
     if report.exit_code == 0:
         return onward(the_course, result.reading, submission.module), "Next: "

@@ -104,6 +104,9 @@ def _answers(the_course: Course, place: Workspace | None, module: Module) -> str
     Raises:
         TritonlabError: the module is not passed, and its solution was not shown.
     """
+    if module.public_only:
+        raise TritonlabError(f"This build for students has no answers of {module.id}.",
+                             f"`tritonlab read {module.id}` shows the questions.")
     reading = place.journal(the_course).read() if place else JournalReading(())
     shown_solution = any(record.event == "solution" and record.module == module.id
                          for record in reading.records)
@@ -178,6 +181,9 @@ def solution(
     from tritonlab.render import exercise as view
 
     the_course, place, module = _meant(module_id)
+    if module.public_only:
+        raise TritonlabError(f"This build for students has no solution of {module.id}.",
+                             f"`tritonlab hint {module.id}` helps without it.")
     submission = exercise(module, place, the_course)
     reading = place.journal(the_course).read()
     earned = solution_diff.earned(the_course, reading, module)

@@ -66,7 +66,7 @@ def roots_of_id(course_id: str) -> Roots:
     Raises:
         BadCourse: no installed course has the id.
     """
-    if course_id == SHIPPED:
+    if course_id == settings_of(shipped_roots()).id:
         return shipped_roots()
     from tritonlab.course import installed  # reads the metadata of packages
 
@@ -129,6 +129,7 @@ class Module:
     before: str = ""  # a warm-up: the id of the module that it directly precedes in its track
     course: str = SHIPPED  # the id of its course
     override: Override = NOTHING
+    public_only: bool = False  # a build for students: neither hidden cases nor a solution
 
     @property
     def qualified(self) -> str:
@@ -180,7 +181,8 @@ class Module:
                             f"`tritonlab check {self.id}` shows whether the module is whole."
                             ) from error
         try:
-            return overridden(suite, **asdict(self.override))
+            suite = overridden(suite, **asdict(self.override))
+            return replace(suite, public_only=True) if self.public_only else suite
         except ValueError as error:
             raise BadCourse(f"The course {self.course} overrides {self.id}, and {error}.",
                             "Remove that override from its course.toml.") from error
@@ -349,7 +351,7 @@ def _chosen(course: Course, own: CourseSettings, file: Path) -> Course:
     left_out = ids - {*order} if order else set()
 
     def adapted(one: Module) -> Module:
-        return replace(one, override=overrides.get(one.id, NOTHING),
+        return replace(one, override=overrides.get(one.id, NOTHING), public_only=own.public_only,
                        before="" if one.before in left_out else one.before,
                        prerequisites=tuple(p for p in one.prerequisites if p not in left_out))
 
@@ -363,20 +365,25 @@ def _chosen(course: Course, own: CourseSettings, file: Path) -> Course:
 
 
 def settings_of(roots: Roots) -> CourseSettings:
-    """Reads course.toml; the shipped course has none, and the version of tritonlab."""
-    if roots == shipped_roots():
-        return CourseSettings(SHIPPED, __version__, "GPU kernels in Triton")
+    """Reads course.toml; the shipped course has none, and the version of tritonlab.
+
+    An installation that `tritonlab class pack` built has another course in its place.
+    """
     file = roots.tracks.parent / course_settings.FILE
-    return course_settings.settings(file, _load(file, dict[str, Any]) if file.exists() else {})
+    shipped = roots == shipped_roots()
+    if shipped and not file.exists():
+        return CourseSettings(SHIPPED, __version__, "GPU kernels in Triton")
+    return course_settings.settings(file, _load(file, dict[str, Any]) if file.exists() else {},
+                                    packed=shipped)
 
 
-def grading_page() -> str:
+def grading_page(roots: Roots | None = None) -> str:
     """Returns the page on the checks that all modules share, as Markdown.
 
     Raises:
         BadCourse: it cannot be read.
     """
-    own = default_roots().tracks / GRADING
+    own = (roots or default_roots()).tracks / GRADING
     return _text("The page on grading", own if own.exists() else shipped_roots().tracks / GRADING)
 
 

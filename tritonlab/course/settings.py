@@ -16,11 +16,15 @@ SHIPPED = "tritonlab"  # the id of the shipped course; records without a course 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _TEXTS = ("id", "version", "title", "extends", "requires")
 KEYS = (*_TEXTS, "modules", "override")
+_PACKED = "public_only"  # a key that only `tritonlab class pack` writes
 
 
 @dataclass(frozen=True)
 class CourseSettings:
-    """A course's own settings. Without ``modules`` it has all of its own and of ``extends``."""
+    """A course's own settings. Without ``modules`` it has all of its own and of ``extends``.
+
+    ``public_only``: a build for students, which has the public cases only.
+    """
 
     id: str
     version: str = ""
@@ -29,10 +33,13 @@ class CourseSettings:
     requires: str = ""
     modules: tuple[str, ...] = ()
     override: Mapping[str, Override] = field(default_factory=dict)
+    public_only: bool = False
 
 
-def settings(file: Path, data: Mapping[str, Any]) -> CourseSettings:
+def settings(file: Path, data: Mapping[str, Any], *, packed: bool = False) -> CourseSettings:
     """Checks the data of a course.toml; without the file, the name of its folder is the id.
+
+    ``packed``: the file was written by `tritonlab class pack`, for an installation of its own.
 
     Raises:
         BadCourse: a key is unknown or has a wrong value; the message has file, line and cure.
@@ -40,12 +47,12 @@ def settings(file: Path, data: Mapping[str, Any]) -> CourseSettings:
     """
     text = file.read_text(encoding="utf-8") if file.exists() else ""
     for key in data:
-        if key not in KEYS:
+        if key not in KEYS and not (packed and key == _PACKED):
             raise fault(file, text, key, f"'{key}' is not a setting.{nearest(key, KEYS)}",
                         f"The settings are {', '.join(KEYS)}.")
     usual = re.sub(r"[^a-z0-9]+", "-", file.parent.resolve().name.lower()).strip("-")
     own = data.get("id", None if file.exists() else usual)
-    if not isinstance(own, str) or not ID.fullmatch(own) or own == SHIPPED:
+    if not isinstance(own, str) or not ID.fullmatch(own) or (own == SHIPPED and not packed):
         why = "belongs to the shipped course" if own == SHIPPED else "cannot be a course's id"
         raise BadCourse(f"{own!r} {why} ({file}).",
                         f'Write a line such as id = "cs149" into {FILE}: small letters, digits '
@@ -61,7 +68,8 @@ def settings(file: Path, data: Mapping[str, Any]) -> CourseSettings:
         _check_version(file, text, own, data["requires"])
     version, title, extends, requires = (data.get(key, "") for key in _TEXTS[1:])
     return CourseSettings(own, version, title, extends, requires, tuple(names),
-                          _overrides(file, text, data.get("override", {})))
+                          _overrides(file, text, data.get("override", {})),
+                          bool(data.get(_PACKED)))
 
 
 def _overrides(file: Path, text: str, data: Any) -> dict[str, Override]:

@@ -64,6 +64,9 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with grader_for(submission.module, sandbox) as box:
         suite = suite_of(submission.module)
+        if suite.public_only and not suite.all_cases:
+            raise TritonlabError(f"{submission.module.id} has no public case, and this build for "
+                                 "students has no other.", "Hand it in to have it graded.")
         if submission.workspace is not None:
             caches.save_case_names(submission.workspace.mark, submission.module.id,
                                    [case.name for case in suite.ordered()])

@@ -106,7 +106,9 @@ def show_header(screen: Screen, module: Module, report: Report) -> None:
                 (module.id, "strong"), f"  {counts} {report.seconds:.1f} s.")
     if report.partial:
         why = ": a single case is not evidence" if report.only else \
-            ": with a given seed the inputs are known beforehand" if report.repeated else ""
+            ": with a given seed the inputs are known beforehand" if report.repeated else \
+            ": only public cases were judged, as this build for students has no others" \
+            if module.public_only else ""
         screen.line((f"Nothing is recorded{why}.", "dim"))
     if weak := weak_isolation(report.isolation):
         screen.line((weak, "skip"))

@@ -1,0 +1,1 @@
+"""Builds of a course for other places: autograders, workflows, images and students."""
