@@ -11,6 +11,7 @@ from tritonlab.cli import (
     author,
     boundary,
     classroom,
+    course,
     doctor,
     explain,
     grade,
@@ -37,6 +38,7 @@ for _verb in (
 
 
 app.add_typer(classroom.app)
+app.add_typer(course.app)
 
 
 def main() -> None:

@@ -93,3 +93,13 @@ def show_new(screen: Screen, plan: Plan, files: Sequence[Path]) -> None:
     for number, step in enumerate(STEPS, 1):
         screen.line(step, lead=(f"{number}. ",))
     screen.blank()
+
+
+def show_new_course(screen: Screen, folder: Path, files: Sequence[Path]) -> None:
+    """Prints the files of a new course."""
+    screen.line((shown(folder), "strong"), "  has a course with one track and one module:")
+    for path in files:
+        screen.line(shown(path), lead=("  ",))
+    screen.blank()
+    screen.line("The module works as it is, for a kernel that doubles numbers. "
+                "`tritonlab check` lists the places that wait for an author.")
