@@ -41,6 +41,7 @@ from tests.benchmarks.rows_compiled import compiled_rows
 from tests.benchmarks.rows_debugging import debugging_rows
 from tests.benchmarks.rows_fp8 import fp8_rows
 from tests.benchmarks.rows_fused import fused_rows
+from tests.benchmarks.rows_odd import odd_rows
 from tests.benchmarks.rows_optimization import optimization_rows
 from tests.benchmarks.rows_training import training_rows
 from tests.benchmarks.text import json_text
@@ -55,7 +56,7 @@ _OURS = ("solution", "starter")  # how those are called who are no peers
 
 def every_row() -> list[Row]:
     return [*all_rows(), *optimization_rows(), *fp8_rows(), *debugging_rows(), *fused_rows(),
-            *attention_rows(), *training_rows(), *compiled_rows()]
+            *attention_rows(), *training_rows(), *compiled_rows(), *odd_rows()]
 
 
 def main() -> int:

@@ -321,9 +321,14 @@ def tutorial_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *, cau
 # Element by element
 
 
-def function(eager: Peer) -> dict[str, Peer]:
-    """A function of PyTorch, as it is and through torch.compile."""
-    return {"torch": eager, "torch.compile": compiled(eager)}
+def function(eager: Peer, *, autotuned: bool = False) -> dict[str, Peer]:
+    """A function of PyTorch, as it is and through torch.compile; ``autotuned``: at its best, too.
+    """
+    found: dict[str, Peer] = {"torch": eager, "torch.compile": compiled(eager)}
+    if autotuned:
+        found["torch.compile, max-autotune"] = torch.compile(
+            eager, dynamic=False, mode="max-autotune-no-cudagraphs")
+    return found
 
 
 def gated() -> dict[str, Peer]:

@@ -29,7 +29,7 @@ def compiled_rows() -> list[Row]:
             f"rmsnorm gelu linear {rows} x {width}", make,
             lambda *inputs: unfused(*(x.double() for x in inputs)),
             lambda: {"solution": lambda *inputs: solution("torch-compile").rmsnorm_gelu_linear(
-                *inputs, EPS), **peers.function(unfused)},
+                *inputs, EPS), **peers.function(unfused, autotuned=True)},
             flops=lambda x, norm_w, w, b: 2 * x.numel() * w.shape[0], goal=1.05,
             rival="torch.compile", tolerance=1e-2)
 

@@ -170,7 +170,9 @@ def product_rows() -> list[Row]:
                              "warp-specialization"))}),
         product("linear and ReLU 4096x4096x1024", lambda scale: (
             *turned(4096, 4096, 1024)(scale), (side(4096, scale),)), linear_relu, in_groups,
-            goal=1.0, more=lambda: {"torch.compile": compiled(linear_relu)}),
+            goal=1.0, more=lambda: {
+                "torch.compile": compiled(linear_relu),
+                "torch._addmm_activation": lambda x, w, b: torch._addmm_activation(b, x, w.T)}),
         product("gram matrix 4096", lambda scale: ((side(4096, scale), side(4096, scale)),),
                 lambda x: x @ x.T, lambda: pair("shared-memory", lambda module: module.gram)),
     ]

@@ -21,6 +21,8 @@ analyze its error. One row per program: the second tutorial of Triton's document
 
 from __future__ import annotations
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -102,6 +104,65 @@ def check_argument(x: torch.Tensor) -> None:
         raise ValueError(f"x: expected 2 dimensions, got {x.dim()} in shape {tuple(x.shape)}")
     if x.shape[1] > MAX_COLUMNS:
         raise ValueError(f"x: expected at most {MAX_COLUMNS} columns, got {x.shape[1]}")
+
+
+# ---------------------------------------------------------------------------------------------
+# Going further: narrow rows, and widths such as 5,000
+#
+# A GPU starts about 1.65 programs per nanosecond, so 262,144 programs take 0.16 ms, whatever they
+# do. A program that owns several rows has a tile, and reduces along its second axis.
+#
+# Triton compiles variants for integer arguments that are multiples of 16. Of 5,000 = 8 * 625 it
+# assumes nothing, so a thread moves one element per instruction. Hints state what is true: rows
+# start at multiples of ALIGN elements, and of ALIGN neighboring columns, all or none are inside.
+
+
+@triton.jit
+def softmax_tile_kernel(
+    x_ptr, out_ptr,            # [n_rows, n_cols], each row contiguous
+    n_rows, n_cols,
+    stride_xm, stride_om,      # elements from one row to the next
+    ALIGN: tl.constexpr,       # a power of two that divides n_cols and both strides
+    ROWS: tl.constexpr,        # rows per program
+    BLOCK_COLS: tl.constexpr,  # a power of two >= n_cols
+):
+    """out[m] = softmax(x[m]). One program owns ROWS rows, as a tile of ROWS x BLOCK_COLS."""
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    offs = tl.arange(0, BLOCK_COLS)
+    in_cols = tl.max_constancy(offs < n_cols, ALIGN)
+    inside = (rows < n_rows)[:, None] & in_cols[None, :]
+
+    x_rows = x_ptr + tl.multiple_of(rows * stride_xm, ALIGN)
+    x = tl.load(x_rows[:, None] + offs[None, :], mask=inside, other=float("-inf")).to(tl.float32)
+
+    p = tl.exp(x - tl.max(x, axis=1)[:, None])
+    p = p * (1.0 / tl.sum(p, axis=1))[:, None]
+
+    out_rows = out_ptr + tl.multiple_of(rows * stride_om, ALIGN)
+    tl.store(out_rows[:, None] + offs[None, :], p.to(out_ptr.dtype.element_ty), mask=inside)
+
+
+def softmax_any_width(x: torch.Tensor) -> torch.Tensor:
+    """Returns ``softmax(x)``, also fast for narrow rows and for widths such as 5,000.
+
+    Share of the speed of torch.compile, H200, bfloat16: 262,144 rows of 100, 28 % with one row per
+    program and 125 % with 16; 12,345 rows of 5,000, 1.6 times as fast with the hints as without.
+    """
+    check_argument(x)
+    if x.stride(1) != 1:
+        x = x.contiguous()
+    height, width = x.shape
+    align = math.gcd(16, width, x.stride(0))
+    block_cols = triton.next_power_of_2(width)
+    if x.numel() == 0 or (block_cols > 512 and align in (1, 16)):
+        return softmax(x)
+    probabilities = torch.empty((height, width), dtype=x.dtype, device=x.device)
+    rows = 2048 // block_cols if block_cols <= 512 else 1
+    softmax_tile_kernel[(triton.cdiv(height, rows),)](
+        x, probabilities, height, width, x.stride(0), width, ALIGN=align, ROWS=rows,
+        BLOCK_COLS=block_cols, num_warps=min(16, max(2, block_cols // 1024)),
+    )
+    return probabilities
 
 
 if __name__ == "__main__":

@@ -1,0 +1,60 @@
+"""What solutions add for odd, narrow and long shapes, which their suites do not grade."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812 - as PyTorch's own pages call it
+
+from grader.engine.interpreter.eager import interpreted
+from tests.benchmarks.modules import solution
+
+pytestmark = pytest.mark.course
+
+
+@pytest.mark.parametrize("n", [1, 1_024, 2_048, 3_333])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_vectors_of_any_length(n: int, dtype: torch.dtype) -> None:
+    x, y = (torch.randn(n, dtype=dtype) for _ in range(2))
+
+    with interpreted():
+        total = solution("vector-add").vector_add_any_length(x, y)
+
+    assert torch.equal(total, x + y)
+
+
+@pytest.mark.parametrize("shape", [(37, 100), (9, 257), (5, 1), (3, 1_000), (3, 1_024), (2, 5_000),
+                                   (0, 7)])
+def test_softmax_of_any_width(shape: tuple[int, int]) -> None:
+    wider = torch.randn(shape[0], shape[1] + 4)
+    for x in (torch.randn(shape), wider[:, :shape[1]], torch.randn(shape[::-1]).mT):
+        with interpreted():
+            result = solution("softmax").softmax_any_width(x)
+
+        assert result.is_contiguous()
+        torch.testing.assert_close(result.double(), torch.softmax(x.double(), 1))
+
+
+@pytest.mark.parametrize("shape", [(37, 100), (9, 257), (5, 1), (3, 1_000), (3, 768), (2, 5_000),
+                                   (2, 2_048)])
+def test_layer_norm_of_any_width(shape: tuple[int, int]) -> None:
+    x, w, b = torch.randn(shape) + 3, torch.randn(shape[1]), torch.randn(shape[1])
+
+    with interpreted():
+        result = solution("layer-norm").layer_norm_any_width(x, w, b)
+
+    exact = F.layer_norm(x.double(), shape[1:], w.double(), b.double())
+    torch.testing.assert_close(result.double(), exact, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("sizes", [(513, 1_000, 520), (600, 512, 513), (512, 512, 512),
+                                   (5, 1_000, 8)], ids=["hints", "padding", "even", "small"])
+def test_products_of_any_size(sizes: tuple[int, int, int]) -> None:
+    m, n, k = sizes
+    a, b = torch.randn(m, k, dtype=torch.float16), torch.randn(k, n, dtype=torch.float16)
+
+    with interpreted():
+        c = solution("matrix-mul").matmul_any_size(a, b)
+
+    assert c.is_contiguous()
+    torch.testing.assert_close(c.double(), a.double() @ b.double(), rtol=2e-3, atol=2e-2)
