@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 
 from grader.submission import syntax
 from grader.submission.dataflow import lines_elsewhere
 from grader.submission.mistake_kinds import kind_of, part_of
-from grader.submission.statement_diff import Edit, edits, other_names, patched
+from grader.submission.repair_candidates import candidates
+from grader.submission.statement_diff import Edit, edits, patched
 from grader.submission.todo_regions import numbered_comments, places
 from grader.suite import Mutant
 
 MOST_RUNS = 10
-MOST_NAMES = 16  # that are tried in the place of others
 MOST_S = 2.0  # after which no further run is begun
+MOST_REPAIRS = 30  # single changes that are tried
+MOST_REPAIR_S = 4.0
 MOST_CAUSES = 2  # statements; more of them are another way to write the kernel
 MOST_EDITS = 40
 # A known mistake has to be of the same kind, where this says which expression to change.
@@ -116,20 +117,25 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
             for one in deciding]
 
 
-def wrong_name(text: str, lines: Sequence[int], passes: Passes,
-               numbers: Mapping[int, int] = {}) -> list[Cause]:
-    """The statement in which another parameter makes the failing case pass; none if unknown.
+def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
+           numbers: Mapping[int, int] = {}) -> list[Cause]:
+    """The statement in which one changed expression makes the failing case pass; none if unknown.
 
     It needs no statement of the solution, so it explains kernels that are written another way.
 
     Args:
-        lines: of kernels, the most suspicious first.
+        suspects: groups of lines, the most suspicious first.
     """
     tree, started = syntax.tree_of(text), time.monotonic()
-    for edit in islice(other_names(tree, lines), MOST_NAMES):
-        if time.monotonic() - started > MOST_S:
+    tried = {patched(tree, [])}
+    for edit in candidates(tree, suspects):
+        other = patched(tree, [edit])
+        if other in tried:
+            continue
+        if len(tried) > MOST_REPAIRS or time.monotonic() - started > MOST_REPAIR_S:
             break
-        if edit.mine is not None and passes(patched(tree, [edit])):
+        tried.add(other)
+        if passes(other):
             return [Cause(edit.line, kind_of(edit.mine, edit.theirs), todo=numbers.get(edit.line),
                           part=part_of(edit.mine, edit.theirs), own=True)]
     return []

@@ -264,6 +264,11 @@ def lines_of_values(text: str) -> Lines:
     return (*sorted(lines - constants), *sorted(constants))
 
 
+def lines_of_kernels(text: str) -> Lines:
+    """The lines of all functions that Triton compiles."""
+    return tuple(line for function in _kernels(text) for line in _whole(function))
+
+
 def lines_of_stores(text: str) -> Lines:
     return tuple(sorted({call.lineno for function in _kernels(text)
                          for call in _accesses(function) if _method(call) == "store"}))

@@ -93,39 +93,6 @@ def patched(tree: ast.Module, chosen: Collection[Edit]) -> str:
     return ast.unparse(ast.Module(body_of(tree, "body"), []))
 
 
-def other_names(tree: ast.Module, lines: Sequence[int]) -> Iterator[Edit]:
-    """Statements of kernels with one parameter in the place of another, the most alike first.
-
-    Args:
-        lines: of the statements, in the order in which they are tried.
-    """
-    for alike in (True, False):
-        for line in lines:
-            for function in syntax.functions(tree):
-                sizes = [one.arg for one in function.args.args if "ptr" not in one.arg]
-                for statement in ast.walk(function):
-                    if isinstance(statement, ast.Assign) and statement.lineno == line:
-                        yield from _renamed(statement, sizes, alike)
-
-
-def _renamed(statement: ast.Assign, sizes: Sequence[str], alike: bool) -> Iterator[Edit]:
-    places = [at for at, node in enumerate(ast.walk(statement))
-              if isinstance(node, ast.Name) and node.id in sizes]
-    for at in places:
-        for name in sizes:
-            changed = copy.deepcopy(statement)
-            node = list(ast.walk(changed))[at]
-            assert isinstance(node, ast.Name)
-            if name != node.id and (_sort(name) == _sort(node.id)) == alike:
-                node.id = name
-                yield Edit(statement, changed, statement.lineno, 0)
-
-
-def _sort(name: str) -> str:
-    """What a parameter is by its name: a stride, a block's size or another size."""
-    return next((sort for sort in ("stride", "BLOCK") if sort in name), "")
-
-
 def _definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
     """Functions, classes and constants of a file by name."""
     for node in tree.body:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 import grader
 from grader.diagnosis import codes, messages, solution_contrast
-from grader.diagnosis.solution_contrast import MOST_RUNS, Cause, causes, wrong_name
+from grader.diagnosis.solution_contrast import MOST_RUNS, Cause, causes, repair
 from grader.report import Finding
 from grader.suite.mutants import Mutant, Patch
 from tests.diagnosis.test_todo_pointers import MODULES
@@ -234,7 +236,7 @@ OWN = """
 ])
 def test_a_wrong_bound_or_stride_is_named_in_a_kernel_of_the_learner_s_own(
         old, new, kind, tmp_path, sandbox, monkeypatch):
-    monkeypatch.setattr(solution_contrast, "MOST_S", 60.0)
+    monkeypatch.setattr(solution_contrast, "MOST_REPAIR_S", 60.0)
     module = MODULES["tiling"]
     suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
     text = module.solution.read_text()
@@ -264,11 +266,54 @@ def test_a_wrong_bound_is_not_taken_for_a_missing_one(tmp_path, sandbox):
     assert finding.means == messages.mistake("bound", "rows < N")
 
 
-def test_no_other_name_is_named_where_none_makes_the_case_pass():
+def test_no_repair_is_named_where_none_makes_the_case_pass():
     text = "def f(x_ptr, m, n):\n    mask = x_ptr < m\n    return mask\n"
 
-    assert wrong_name(text, [2], lambda text: False) == []
-    assert [one.part for one in wrong_name(text, [2], lambda text: "< n" in text)] == ["x_ptr < m"]
+    assert repair(text, [[2]], lambda text: False) == []
+    assert [one.part for one in repair(text, [[2]], lambda text: "< n" in text)] == ["x_ptr < m"]
+
+
+def test_repairs_are_bounded_in_number():
+    runs = []
+    terms = " + ".join(f"a{n}" for n in range(50))
+    text = f"def f({terms.replace(' + ', ', ')}):\n    return {terms}\n"
+
+    assert repair(text, [[2]], lambda text: bool(runs.append(text))) == []
+    assert len(runs) == len({*runs}) == solution_contrast.MOST_REPAIRS
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("tl.program_id(0)", "tl.program_id(1)"),
+    ("x_ptr + row * stride_xm + offs * stride_xn", "x_ptr + row * stride_xn + offs * stride_xm"),
+    ("x - largest", "largest - x"), ("axis=0)\n    y", "axis=1)\n    y"),
+    ("offs < n_cols", "offs <= n_cols"), ("/ total", "* total")])
+def test_a_typical_mistake_is_repaired_in_few_runs(old, new):
+    wrong, runs = OWN_SOFTMAX.replace(old, new), []
+    right = ast.dump(ast.parse(OWN_SOFTMAX))
+
+    def passes(text):
+        runs.append(text)
+        return ast.dump(ast.parse(text)) == right
+
+    (cause,) = repair(wrong, [range(len(wrong.split("\n")))], passes)
+
+    assert wrong.split("\n")[cause.line - 1] not in OWN_SOFTMAX.split("\n")
+    assert cause.own
+
+
+OWN_SOFTMAX = """
+@triton.jit
+def own_kernel(x_ptr, y_ptr, stride_xm, stride_xn, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offs = tl.arange(0, BLOCK)
+    mask = offs < n_cols
+    x = tl.load(x_ptr + row * stride_xm + offs * stride_xn, mask=mask, other=-float("inf"))
+    largest = tl.max(x, axis=0)
+    e = tl.exp(x - largest)
+    total = tl.sum(e, axis=0)
+    y = e / total
+    tl.store(y_ptr + row * n_cols + offs, y, mask=mask)
+"""
 
 
 def test_another_way_to_write_a_kernel_has_no_line_of_the_solution(tmp_path, sandbox):
