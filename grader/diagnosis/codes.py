@@ -215,7 +215,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
 
 def _of_cause(cause: Cause) -> str:
     """Returns the meaning of the kind of mistake; empty where the kind has no name."""
-    named = cause.kind or cause.unused
+    named = cause.kind or cause.unused or cause.own
     return messages.mistake(cause.kind, cause.part, cause.unused, cause.reads) if named else ""
 
 

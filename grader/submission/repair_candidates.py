@@ -265,7 +265,7 @@ def _with(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
 
 # How unlikely each kind of mistake is. A statement of the next group is less likely by ``_GROUP``.
 _UNLIKELY: dict[_Changes, float] = {
-    _unused_names: 0, _axes: 0, _operands: 1, _broadcasts: 1, _swapped_names: 1,
-    _similar_names: 1.5, _comparisons: 2, _functions: 2, _arguments: 2, _operators: 3,
+    _unused_names: 0, _axes: 0, _operands: 1, _broadcasts: 1, _similar_names: 1,
+    _swapped_names: 1.5, _comparisons: 2, _functions: 2, _arguments: 2, _operators: 3,
     _alike_names: 3, _parts: 4, _all_broadcasts: 4, _other_names: 6}
 _GROUP = 1.5
