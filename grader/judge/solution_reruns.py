@@ -13,6 +13,7 @@ from grader.submission import dataflow
 from grader.suite import Case
 
 RUN_S = 5.0  # of one rerun; most take a tenth of a second
+_WITH_REPAIRS = ("whole", "early", "diagnosis")
 _REPAIRED = ("M", "N", "S")  # findings of values, accesses and shapes
 # A file that cannot be read, and runs that take as long as they are allowed to.
 _NOT_RUN_AGAIN = ("P", "R02", "R03", "R04")
@@ -44,7 +45,7 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
     deciding = causes(text, ctx.suite.solution, exercise, functions_of(case, ctx.suite), passes,
                       numbers)
     finding = first.findings[0]
-    if deciding or not finding.code.startswith(_REPAIRED):
+    if deciding or not finding.code.startswith(_REPAIRED) or ctx.effort not in _WITH_REPAIRS:
         return deciding
     another = next((case_of(result) for result in results
                     if result.fails and result is not first and result.findings
