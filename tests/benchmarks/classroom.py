@@ -1,4 +1,4 @@
-"""What importing and comparing a class take, in CPU seconds of one process.
+"""What importing, comparing and reporting a class take, in CPU seconds of one process.
 
     python -m tests.benchmarks.classroom [--students N] [--json FILE]
 
@@ -6,6 +6,7 @@ Import: 600 files from each platform are read and matched with the roster, in 2 
 the files comes on top. One row has a roster on which no student is, so that the nearest ones are
 looked up for each. Similarity: 600 submissions of softmax are compared in 5 s: of students who work
 alone, 20 of them with a running maximum, and a copy of each of these under a disguise of the tests.
+Report: 10 assignments with two submissions of each student, in 3 s.
 """
 
 import argparse
@@ -17,10 +18,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from grader.suite.mutants import read_mutants
+from tests.classroom import test_report
 from tests.classroom.similarity import population
 from tests.classroom.similarity.disguises import DISGUISES
 from tests.support import class_layouts
-from tritonlab.classroom import importers
+from tritonlab.classroom import book, importers
+from tritonlab.classroom.report import pages
 from tritonlab.classroom.roster import Roster, Student
 from tritonlab.classroom.similarity.compare import ClassSource, compare
 from tritonlab.classroom.similarity.page import ModulePage, page
@@ -29,6 +33,7 @@ from tritonlab.course import course
 LIMIT_CPU_S = 2.0  # of one import
 SIMILAR_CPU_S = 5.0
 COPIES = 20
+REPORT_CPU_S = 3.0
 
 
 def main() -> int:
@@ -49,11 +54,12 @@ def main() -> int:
                 seconds["moodle, strangers"] = measured(path, strangers, 0)
     figures = {"students": chosen.students, "bytes": len(solution), "limit_cpu_s": LIMIT_CPU_S,
                "cpus": len(os.sched_getaffinity(0)), "cpu_seconds": seconds,
-               "similarity": similar(chosen.students)}
+               "similarity": similar(chosen.students), "report": report(chosen.students)}
     print(json.dumps(figures, indent=1))
     if chosen.json:
         chosen.json.write_text(json.dumps(figures, indent=1) + "\n")
-    return int(figures["similarity"]["total"] > SIMILAR_CPU_S or any(
+    return int(figures["similarity"]["total"] > SIMILAR_CPU_S or
+               figures["report"]["total"] > REPORT_CPU_S or any(
         row["total"] > LIMIT_CPU_S for name, row in seconds.items() if "strangers" not in name))
 
 
@@ -91,6 +97,30 @@ def similar(students: int) -> dict[str, float]:
             "total": round(ended - started, 3), "limit_cpu_s": SIMILAR_CPU_S,
             "page_bytes": len(text.encode()), "copies": COPIES, "copies_listed": right,
             "other_pairs": len(similarity.pairs) - right}
+
+
+def report(students: int, assignments: int = 10) -> dict[str, float]:
+    """CPU seconds to read the events of a class, and to build and write its pages."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        settings, store, roster = test_report.a_class(Path(folder), students, assignments)
+        module = course.load().find(test_report.MODULE)
+        started = time.process_time()
+        with book.collecting_rarely():
+            the_book = book.read(settings, store.log())
+        is_read = time.process_time()
+        its = [*settings.assignments.values()]
+        result = pages.build(settings, the_book, store, roster, its,
+                             {module.id: test_report.STARTER},
+                             {module.id: read_mutants(module.suite.with_name("mutants.toml"))})
+        is_built = time.process_time()
+        pages.write(Path(folder, "reports"), result)
+        ended = time.process_time()
+    return {"read": round(is_read - started, 3), "build": round(is_built - is_read, 3),
+            "write": round(ended - is_built, 3), "total": round(ended - started, 3),
+            "limit_cpu_s": REPORT_CPU_S, "assignments": assignments,
+            "index_bytes": len(result[pages.INDEX].encode()),
+            "bytes": sum(len(text.encode()) for text in result.values())}
 
 
 if __name__ == "__main__":

@@ -55,7 +55,7 @@ def report(failed=(), code="N01", means="", todos=(), line=5, skipped=(), steps=
 
 
 def answer(student, *arguments, source=SOLUTION, **more):
-    return GradedAnswer(student, outcome_of(report(*arguments, **more)), source)
+    return GradedAnswer(student, outcome_of(report(*arguments, **more)), source.splitlines())
 
 
 def test_a_class_of_300_is_split_into_explained_and_unexplained_failures():
@@ -293,7 +293,8 @@ def test_a_mutant_that_is_taken_out_is_asked_for_again():
                           "means": "" if one is left_out else one.meaning, "todos": one.todos,
                           "function": ""}] if case.name in one.wrong else []}
             for case in suite.all_cases]
-        answers += [GradedAnswer(f"{one.id}{n}", outcome_of(data), one.apply(solution))
+        answers += [GradedAnswer(f"{one.id}{n}", outcome_of(data),
+                                 one.apply(solution).splitlines())
                     for n in range(10)]
     others = [one for one in suite.mutants if one is not left_out]
 

@@ -1,23 +1,28 @@
 """Pages of a class and feedback, with classes of 600."""
 
 import dataclasses
+import difflib
 import html
 import random
+import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from grader.suite.mutants import Mutant, Patch
 from tests.classroom import support
 from tests.support import browsing
 from tritonlab.classroom import book
 from tritonlab.classroom.grading import summary_of
-from tritonlab.classroom.report import analysis, feedback, pages
-from tritonlab.classroom.report.outcomes import ResultViews
+from tritonlab.classroom.report import analysis, feedback, pages, sources
+from tritonlab.classroom.report.outcomes import ResultViews, outcome_of
 from tritonlab.classroom.report.people import People
 from tritonlab.classroom.report.sources import Sources
 from tritonlab.classroom.roster import Roster, Student
+from tritonlab.classroom.similarity import clusters, compare
 
 MODULE = "track1/softmax"
 STARTER = "\n".join(f"line_{n} = {n}" for n in range(60)) + "\n"
@@ -74,7 +79,7 @@ def a_class(root, count, assignments=1, tries=2):
             for attempt in range(tries if n % 10 else 0):
                 lines = STARTER.splitlines()
                 lines[4] = f"x = tl.exp(x)  # {student.name} {student.email} {n} {attempt}"
-                lines[7] = f"# {student.login} {HOSTILE} {student.sis_id}"
+                lines[7] = f"# {student.login} {HOSTILE} {student.sis_id} {assignment}"
                 blob = store.add({"kernel.py": "\n".join(lines).encode()})
                 events.append({
                     "event": "imported", "student": student.id, "assignment": assignment,
@@ -89,10 +94,10 @@ def a_class(root, count, assignments=1, tries=2):
     return settings, store, people
 
 
-def built(settings, store, people, **how):
+def built(settings, store, people, mutants=None, **how):
     the_book = book.read(settings, store.log())
     return pages.build(settings, the_book, store, people, [*settings.assignments.values()],
-                       {MODULE: STARTER}, **how)
+                       {MODULE: STARTER}, mutants, **how)
 
 
 def test_pages_of_600_students_are_small_and_quick(tmp_path):
@@ -273,6 +278,111 @@ def test_feedback_of_a_large_class_is_kept_in_several_events(tmp_path):
                if name != "index.html")
 
 
+def test_a_submission_that_cannot_be_read_fails_for_its_reason():
+    data = support.report("FAILED", ("correctness", "FAILED"), reason="It is not UTF-8.")
+    data["results"][0]["findings"] = []
+
+    result = outcome_of(data)
+
+    assert (result.failures, result.first_failure) == ((), "It is not UTF-8.")
+
+
+def test_failures_without_a_mutant_are_listed(tmp_path):
+    settings, store, people = a_class(tmp_path, 60)
+    mutant = Mutant("a", "", (Patch("a", "b"),), ("N01",), "The maximum is not subtracted.")
+
+    page = html.unescape(built(settings, store, people, {MODULE: [mutant]})["index.html"])
+    other = built(settings, store, people, {MODULE: [mutant, replace(mutant, codes=("M02",))]})
+
+    section = page.partition("failures that no mutant explains")[2].partition("TODOs")[0]
+    assert "M02" in section
+    assert "N01" not in section
+    assert "All of them fail in: case " in section
+    assert "x = tl.exp(x)" in section
+    assert "no mutant explains" not in other["index.html"]
+
+
+def test_similar_submissions_are_in_the_instructors_copy_only(tmp_path):
+    settings, store, people = a_class(tmp_path, 20)
+    the_book = book.read(settings, store.log())
+    scores = the_book.scores(settings.assignments["hw1"], [one.id for one in people])
+    pair = compare.Cluster(("s00001", "2024/zed"), compare.Sameness.BYTES, 1)
+    clusters.save(store, the_book, "hw1", scores,
+                  {MODULE: compare.Similarity(20, 10, clusters=(pair,))})
+    feedback.write(settings, the_book, store, settings.assignments["hw1"],
+                   [one.id for one in people], tmp_path / "feedback")
+
+    index = built(settings, store, people)["index.html"]
+    anonymous = built(settings, store, people, anonymous=True)
+    support.hand_in(store, "s00000", "new", at="2026-10-12T12:00:00-04:00")
+    later = built(settings, store, people)["index.html"]
+
+    row = f"<td>{html.escape(people.students[1].name)}, 2024/zed</td>"
+    assert row in index.replace("&#39;", "&#x27;")
+    assert "identical bytes" in index
+    assert "have changed since" not in index
+    assert "have changed since" in later
+    files = [*anonymous.values(), *(path.read_text() for path in (tmp_path / "feedback").iterdir())]
+    assert [text for text in files if "identical bytes" in text or "similar" in text] == []
+
+
+def test_a_damaged_comparison_counts_as_none(tmp_path):
+    settings, store, people = a_class(tmp_path, 5)
+    (store.folder / clusters.FOLDER).mkdir()
+    (store.folder / clusters.FOLDER / "hw1.json").write_text('{"clusters": 3}')
+
+    assert "similar submissions" not in built(settings, store, people)["index.html"]
+
+
+def test_journals_show_hints_grades_and_time_until_a_pass(tmp_path):
+    settings, store, people = a_class(tmp_path, 20)
+    graded_ = {"event": "graded", "suite_sha256": "0" * 64}
+    passed = [
+        {"event": "started"}, {"event": "hint", "group": "A", "rung": 1},
+        {"event": "hint", "group": "A", "rung": 1}, {**graded_, "verdict": "FAILED"},
+        {**graded_, "verdict": "PASSED", "time": "14:30"},
+        {"event": "hint", "group": "B", "rung": 2}]
+    for student, records in (("s00001", passed), ("s00002", passed[:2])):
+        journal = store.add({"journal.jsonl": support.journal(*records)})
+        support.hand_in(store, student, "x", at="2026-10-12T12:00:00-04:00", journal=journal)
+
+    page = built(settings, store, people)["index.html"]
+    section = page.partition("until the first pass, from journals")[2].partition("<h3>")[0]
+
+    assert "The journals of 2 students have this module; 1 of them passed it." in section
+    assert '<th scope="row">A, step 1</th><td class="n">2</td>' in section
+    assert "B, step 2" not in section
+    cells = re.findall(r'<td class="n">(\d+)</td>', section)
+    assert cells == ["0", "1", "0", "0", "0", "0", "1", "0", "0", "0", "2"]
+    assert "from journals" not in built(*a_class(tmp_path / "other", 5))["index.html"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_diff_gives_the_new_file_and_its_places(seed):
+    draw = random.Random(seed)
+    old = [draw.choice("abc") for _ in range(draw.randrange(40))]
+    new = [draw.choice("abcd") if draw.random() < 0.1 else line for line in old
+           if draw.random() > 0.1] + ["e"] * draw.randrange(2)
+
+    lines = sources.difference(old, new)
+
+    result, place = [], 0
+    for line in lines:
+        if header := re.match(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", line):
+            start, begin = (int(header[n]) - (header[n + 1] != "0") for n in (1, 3))
+            result += old[place:start]
+            assert len(result) == begin
+            place = start
+        elif line[0] == "+":
+            result.append(line[1:])
+        else:
+            assert old[place] == line[1:]
+            result += [line[1:]] if line[0] == " " else []
+            place += 1
+    assert result + old[place:] == new
+    assert len(lines) <= len(list(difflib.unified_diff(old, new, lineterm="", n=2))) + 4
+
+
 def test_pages_of_students_who_left_are_removed(tmp_path):
     (tmp_path / "students").mkdir()
     (tmp_path / "students" / "ABCDE.html").write_text("old")
@@ -287,7 +397,18 @@ def test_pages_in_a_browser(tmp_path):
     settings, store, people = a_class(tmp_path, 60, assignments=3)
     feedback.write(settings, book.read(settings, store.log()), store, settings.assignments["hw1"],
                    [one.id for one in people], tmp_path / "feedback")
-    pages.write(tmp_path / "out", built(settings, store, people))
+    the_book = book.read(settings, store.log())
+    several = compare.Cluster(tuple(one.id for one in people), compare.Sameness.CODE, 9)
+    clusters.save(store, the_book, "hw1", the_book.scores(settings.assignments["hw1"], []),
+                  {MODULE: compare.Similarity(60, 10, clusters=(several,))})
+    records = [{"event": "hint", "group": "A", "rung": 1},
+               {"event": "graded", "verdict": "PASSED", "suite_sha256": "0" * 64}]
+    support.hand_in(store, "s00001", "x", at="2026-10-12T12:00:00-04:00",
+                    journal=store.add({"journal.jsonl": support.journal(*records)}))
+    result = built(settings, store, people, {MODULE: []})
+    pages.write(tmp_path / "out", result)
+    assert all(title in result["index.html"] for title in (
+        "similar submissions", "no mutant explains", "from journals"))
     letters = People(store, people, ()).letters("s00001")
     files = [tmp_path / "out" / "index.html", tmp_path / "out" / "students" / f"{letters}.html",
              tmp_path / "feedback" / "s00001.html"]

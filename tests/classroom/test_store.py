@@ -27,6 +27,14 @@ def test_equal_submissions_are_stored_once(store):
     assert store.files(first) == files
 
 
+@pytest.mark.parametrize("name", ["kernel.py", "a/b.py", "é.py", f"{'long' * 40}.py", "x" * 100])
+@pytest.mark.parametrize("size", [0, 1, 512, 513, 5_000])
+def test_files_come_back_as_they_were(store, name, size):
+    files = {name: bytes(range(256)) * 20, "other.py": b"x" * size}
+
+    assert store.files(store.add(files)) == files
+
+
 def test_a_damaged_submission_is_refused_and_can_be_added_again(store):
     digest = store.add({"kernel.py": b"a"})
     [path] = store.folder.glob("blobs/*/*.tar")

@@ -73,6 +73,18 @@ def test_equal_answers_to_few_blanks_accuse_nobody(run, home):
     assert similar(run)["pairs"] == []
 
 
+def test_the_report_shows_the_clusters_of_the_last_comparison(run, home):
+    source = of_family(1)[0].encode()
+    a_class(home, {**honest_sources(30), "one": source, "two": source})
+    run("class", "similar", "hw1")
+
+    run("class", "report", "--html", "reports")
+    run("class", "report", "--html", "anonymous", "--anonymous")
+
+    assert "<td>Name of one, Name of two</td>" in (home / "reports" / "index.html").read_text()
+    assert "similar" not in (home / "anonymous" / "index.html").read_text()
+
+
 def test_files_that_cannot_be_compared_are_named(run, home):
     source, _ = of_family(1)
     nasty = {"empty": b" \n", "huge": b"x = 1\n" * 180_000, "latin": "# é\n".encode("latin-1"),

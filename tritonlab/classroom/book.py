@@ -1,6 +1,8 @@
 """The book of a class: what its events say of students, submissions, grades and points."""
 
+import contextlib
 import functools
+import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -169,7 +171,11 @@ class Score:
 
 @dataclass
 class Book:
-    """All submissions, grades and rulings of a class, by assignment."""
+    """All submissions, grades and rulings of a class, by assignment.
+
+    ``sent`` has the event of the last feedback, by assignment and student. ``journals`` has the
+    assignment, the student and the blob of each journal, in the order of their import.
+    """
 
     settings: ClassSettings
     handed: dict[str, list[Handed]] = field(default_factory=dict)
@@ -178,6 +184,8 @@ class Book:
     excused: dict[tuple[str, str], Ruling] = field(default_factory=dict)
     overridden: dict[tuple[str, str], Ruling] = field(default_factory=dict)
     exported: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    sent: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    journals: list[tuple[str, str, str]] = field(default_factory=list)
     published: set[str] = field(default_factory=set)
     problems: tuple[str, ...] = ()
 
@@ -200,6 +208,11 @@ class Book:
         """A student's submissions, the oldest first."""
         return [one for one in self._by_student(assignment).get(student, ())
                 if module in ("", one.module)]
+
+    def counting(self, score: Score, module: str) -> Handed | None:
+        """The submission of a module that counts, or the last one; None without any."""
+        handed = next(one.handed for one in score.modules if one.module == module)
+        return handed or next(reversed(self.of(score.student, score.assignment, module)), None)
 
     def students(self, assignment: str) -> list[str]:
         """The students who handed something in, in the order of their first submission."""
@@ -268,6 +281,17 @@ class Book:
             yield from submissions
 
 
+@contextlib.contextmanager
+def collecting_rarely() -> Iterator[None]:
+    """Runs the garbage collector rarely: the many records of a class have no cycles."""
+    before = gc.get_threshold()
+    gc.set_threshold(1_000_000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
 def read(settings: ClassSettings, log: Log) -> Book:
     """Builds the book from the events; events of later versions are passed over."""
     book = Book(settings, problems=log.problems)
@@ -279,6 +303,8 @@ def read(settings: ClassSettings, log: Log) -> Book:
             if handed not in identities:
                 identities.add(handed)
                 book.handed.setdefault(handed.assignment, []).append(handed)
+            if journal := event.get("journal"):
+                book.journals.append((handed.assignment, handed.student, str(journal)))
         elif kind == "graded":
             graded = msgspec.convert(event, Graded)
             book.grades.setdefault((graded.assignment, graded.module, graded.blob),
@@ -291,6 +317,8 @@ def read(settings: ClassSettings, log: Log) -> Book:
             assignment = str(event["assignment"])
             book.published.add(assignment)
             book.exported[assignment, str(event.get("to", ""))] = event.get("scores", {})
+            if kind == "feedback":
+                book.sent |= {(assignment, student): event for student in event.get("scores", {})}
     return book
 
 

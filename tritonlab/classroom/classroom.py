@@ -2,7 +2,6 @@
 
 import csv
 import functools
-import gc
 import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -55,13 +54,8 @@ class Classroom:
     @functools.cached_property
     def book(self) -> Book:
         """All events as of the first look."""
-        enabled = gc.isenabled()
-        gc.disable()  # it would look through all events again and again
-        try:
+        with book.collecting_rarely():
             return book.read(self.settings, self.store.log())
-        finally:
-            if enabled:
-                gc.enable()
 
     def assignments(self, names: Sequence[str]) -> list[ClassAssignment]:
         """Returns these assignments, or all.

@@ -35,8 +35,9 @@ from grader.suite.mutants import KERNEL, Mutant, read_mutants
 from tritonlab.authoring.checks import PROMPT
 from tritonlab.classroom.book import Score
 from tritonlab.classroom.report.outcomes import FailureView, ResultView, ResultViews
+from tritonlab.classroom.settings import ClassAssignment
 from tritonlab.classroom.store import Store
-from tritonlab.course.course import Module
+from tritonlab.course.course import Course, Module
 from tritonlab.errors import TritonlabError
 
 NEAR = 0.9  # share of failed cases in common from which on clusters are one
@@ -52,12 +53,12 @@ class GradedAnswer:
     """The submission of a student that counts, with its grade.
 
     Args:
-        source: text of the file that findings point at.
+        lines: of the file that findings point at.
     """
 
     student: str
     result: ResultView
-    source: str = ""
+    lines: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class _Failure:
     @property
     def line(self) -> str:
         """The line of code that the finding points at, without its comment."""
-        lines = self.answer.source.splitlines()
+        lines = self.answer.lines
         number = self.finding.line or 0
         return _bare(lines[number - 1]) if 0 < number <= len(lines) else ""
 
@@ -181,7 +182,7 @@ def analyze(answers: Sequence[GradedAnswer], mutants: Sequence[Mutant], solution
     by_id = {mutant.id: mutant for mutant in mutants}
     order = {name: place for place, name in enumerate(
         case.name for one in decided for case in one.result.cases)}
-    clusters = [_cluster(members, [one.source for one in decided], order, solution, masked)
+    clusters = [_cluster(members, [one.lines for one in decided], order, solution, masked)
                 for members in _clustered(left)]
     return ClassMistakes(
         len(decided), len(passing), len(decided) - len(passing) - len(failures),
@@ -201,6 +202,13 @@ class ModuleMistakes:
     file: Path
 
 
+def mutants_of(course: Course,
+               assignments: Iterable[ClassAssignment]) -> dict[str, tuple[Mutant, ...]]:
+    """The mutants of the modules of these assignments."""
+    return {module: read_mutants(course.find(module).suite.with_name(MUTANTS))
+            for one in assignments for module in one.modules}
+
+
 def of_module(store: Store, results: ResultViews, module: Module, scores: Iterable[Score],
               masked: Callable[[str], str], *, patches: bool = True) -> ModuleMistakes:
     """Analyzes the submissions of a module that count.
@@ -215,11 +223,12 @@ def of_module(store: Store, results: ResultViews, module: Module, scores: Iterab
         result = results.of(graded.key) if graded and not score.excused else None
         if graded is None or result is None:
             continue
-        source = ""
+        lines: list[str] = []
         if result.verdict == Verdict.FAILED or patches:
             with contextlib.suppress(TritonlabError):  # the store reports it elsewhere
-                source = store.files(graded.blob).get(KERNEL, b"").decode("utf-8", "replace")
-        answers.append(GradedAnswer(score.student, result, source))
+                content = store.files(graded.blob).get(KERNEL, b"")
+                lines = content.decode("utf-8", "replace").splitlines()
+        answers.append(GradedAnswer(score.student, result, lines))
     file = module.suite.with_name(MUTANTS)
     mutants = read_mutants(file)
     solution = module.solution.read_text(encoding="utf-8") if patches else ""
@@ -346,8 +355,9 @@ def _near(one: _Failure, other: _Failure) -> bool:
     return mine == theirs and _alike((one.failed, one.passed), (other.failed, other.passed))
 
 
-def _cluster(members: Sequence[_Failure], sources: Sequence[str], order: Mapping[str, int],
-             solution: str, masked: Callable[[str], str]) -> UnexplainedFailure:
+def _cluster(members: Sequence[_Failure], sources: Sequence[Sequence[str]],
+             order: Mapping[str, int], solution: str,
+             masked: Callable[[str], str]) -> UnexplainedFailure:
     first = members[0].finding
     todos = Counter(todo for one in members for todo in one.finding.todos)
     failed, passed = (frozenset.intersection(*cases) for cases in (
@@ -379,13 +389,14 @@ def _bare(line: str) -> str:
 # -- patches ---------------------------------------------------------------------------------------
 
 
-def _patch(members: Sequence[_Failure], sources: Sequence[str], solution: str,
+def _patch(members: Sequence[_Failure], sources: Sequence[Sequence[str]], solution: str,
            masked: Callable[[str], str]) -> ProposedPatch | None:
     """The edit of the solution that most sets a cluster apart, if one does clearly."""
     if not solution:
         return None
-    own = [one.answer.source for one in members][:MOST_CONTRASTED]
-    others = [*islice((one for one in sources if one not in own), MOST_CONTRASTED)]
+    own = ["\n".join(one.answer.lines) for one in members[:MOST_CONTRASTED]]
+    others = [*islice((text for one in sources if (text := "\n".join(one)) not in own),
+                      MOST_CONTRASTED)]
     mine = Counter(edit for source in own for edit in _edits(source, solution))
     theirs = Counter(edit for source in others for edit in _edits(source, solution))
     patches = [ProposedPatch(*edit, number / len(own), theirs[edit] / max(1, len(others)))

@@ -22,6 +22,7 @@ from tritonlab.progress import safe_files
 FOLDER = ".tritonlab-class"
 SCHEMA = 1
 SECRET = "secret"
+_BLOCK = tarfile.BLOCKSIZE
 
 
 class Store:
@@ -94,11 +95,11 @@ class Store:
         return _unpacked(content)
 
     def _blob(self, digest: str) -> Path:
-        return self.folder / "blobs" / digest[:2] / f"{digest[2:]}.tar"
+        return self.folder / f"blobs/{digest[:2]}/{digest[2:]}.tar"
 
     def _content(self, path: Path, digest: str) -> bytes | None:
         try:
-            content = path.read_bytes()
+            content = _read(path)
         except OSError:
             return None
         return content if hashlib.sha256(content).hexdigest() == digest else None
@@ -106,7 +107,7 @@ class Store:
     # Results
 
     def result_path(self, key: str) -> Path:
-        return self.folder / "results" / f"{key}.json.gz"
+        return self.folder / f"results/{key}.json.gz"
 
     def has_result(self, key: str) -> bool:
         return self.result_path(key).exists()
@@ -114,7 +115,7 @@ class Store:
     def result(self, key: str) -> dict[str, Any] | None:
         """Returns a result; None if there is none, or only a damaged one."""
         try:
-            text = gzip.decompress(self.result_path(key).read_bytes())
+            text = gzip.decompress(_read(self.result_path(key)))
             digest, _, body = text.partition(b"\n")
             if digest != hashlib.sha256(key.encode() + body).hexdigest().encode():
                 return None
@@ -177,6 +178,11 @@ class Store:
         return hashlib.sha256(text).hexdigest()[:32]
 
 
+def _read(path: Path) -> bytes:
+    with path.open("rb", buffering=0) as file:  # faster for small files
+        return file.read()
+
+
 def _packed(files: Mapping[str, bytes]) -> bytes:
     """Returns a tar archive that depends on names and contents only."""
     stream = io.BytesIO()
@@ -189,6 +195,20 @@ def _packed(files: Mapping[str, bytes]) -> bytes:
 
 
 def _unpacked(content: bytes) -> dict[str, bytes]:
+    """The files of an archive of ours; ``tarfile`` is ten times as slow for plain headers."""
+    files: dict[str, bytes] = {}
+    place = 0
+    while (header := content[place:place + _BLOCK]).strip(b"\0"):
+        if header[156:157] != tarfile.REGTYPE:  # a long name, or one that is not ASCII
+            return _extracted(content)
+        size = int(header[124:135], 8)
+        place += _BLOCK
+        files[header[:100].rstrip(b"\0").decode()] = content[place:place + size]
+        place += -(-size // _BLOCK) * _BLOCK
+    return files
+
+
+def _extracted(content: bytes) -> dict[str, bytes]:
     files = {}
     with tarfile.open(fileobj=io.BytesIO(content), mode="r:") as archive:
         for entry in archive:

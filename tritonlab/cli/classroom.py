@@ -14,7 +14,7 @@ from grader.report import EXIT_FAILED
 from tritonlab.cli import boundary
 from tritonlab.cli.boundary import show, verb, warn
 from tritonlab.cli.options import Json, Plain, harmless
-from tritonlab.errors import TritonlabError, shown
+from tritonlab.errors import NotSaved, TritonlabError, shown
 
 if TYPE_CHECKING:
     from tritonlab.classroom.book import Score
@@ -403,7 +403,7 @@ def similar(
 ) -> int:
     """Rank pairs of submissions by what is rare in the class: evidence, never a verdict."""
     from tritonlab.classroom import grading
-    from tritonlab.classroom.similarity import compare, page, submissions
+    from tritonlab.classroom.similarity import clusters, compare, page, submissions
     from tritonlab.render import classroom as view
     from tritonlab.workspace import output_files
 
@@ -415,6 +415,11 @@ def similar(
     modules = [page.ModulePage(one.module, compare.compare(one.submissions, one.given, one.earlier),
                                one.sources, one.notes)
                for one in submissions.gather(the_class, course, its, against or ())]
+    try:
+        clusters.save(the_class.store, the_class.book, its.name, the_class.scores(its),
+                      {one.module: one.similarity for one in modules})
+    except NotSaved as error:  # only the report needs it
+        warn(str(error))
     if html is not None:
         output_files.write(page.page(f"{the_class.settings.name}: {its.name}", modules,
                                      lambda student: str(the_class.roster.get(student) or student)),
@@ -505,7 +510,7 @@ def report(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Write pages about the class: an overview, and one page a student."""
-    from tritonlab.classroom import classroom, grading
+    from tritonlab.classroom import classroom, grading, mistakes
     from tritonlab.classroom.report import pages
 
     if folder is None:
@@ -513,9 +518,10 @@ def report(
     the_class = _load()
     warn(*the_class.book.problems)
     its = the_class.assignments(assignments or ())
-    starters = classroom.starters(grading.course_of(the_class.settings, the_class.root)[0], its)
+    course, _ = grading.course_of(the_class.settings, the_class.root)
     result = pages.build(the_class.settings, the_class.book, the_class.store, the_class.roster,
-                         its, starters, anonymous=anonymous)
+                         its, classroom.starters(course, its), mistakes.mutants_of(course, its),
+                         anonymous=anonymous)
     pages.write(folder, result)
     index = folder / pages.INDEX
     show(as_json, plain, {"schema": 1, "index": str(index), "pages": len(result)},

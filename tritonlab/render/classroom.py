@@ -1,6 +1,5 @@
 """A class as text: what was imported and graded, the status of all students, one student."""
 
-import difflib
 import json
 import sys
 import time
@@ -19,6 +18,8 @@ from tritonlab.classroom.book import Graded, Handed, Score, State
 from tritonlab.classroom.classroom import Classroom
 from tritonlab.classroom.grading import GradePlan, Summary
 from tritonlab.classroom.intake import Intake
+from tritonlab.classroom.report import sources
+from tritonlab.classroom.report.outcomes import ResultViews
 from tritonlab.classroom.roster import Student
 from tritonlab.classroom.settings import ClassAssignment
 from tritonlab.course.course import EXERCISE
@@ -251,6 +252,7 @@ def entries(the_class: Classroom, student: str,
             assignment: ClassAssignment) -> list[SubmissionEntry]:
     """Returns a student's submissions of an assignment, the oldest first."""
     result = []
+    results = ResultViews(the_class.store)
     for handed in the_class.book.of(student, assignment.name):
         graded = the_class.book.grade_of(handed) or the_class.book.draft_of(handed)
         try:
@@ -258,21 +260,9 @@ def entries(the_class: Classroom, student: str,
             source = content.decode("utf-8", "replace")
         except TritonlabError as error:
             source = f"# {error}"
-        result.append(SubmissionEntry(handed, graded, source, _failure(the_class, graded)))
+        view = results.of(graded.key) if graded else None
+        result.append(SubmissionEntry(handed, graded, source, view.first_failure if view else ""))
     return result
-
-
-def _failure(the_class: Classroom, graded: Graded | None) -> str:
-    """Returns the first failure of a grade in words."""
-    data = the_class.store.result(graded.key) if graded else None
-    if data is None:
-        return ""
-    for result in data["report"]["results"]:
-        if result["verdict"] == "FAILED" and not result["advisory"]:
-            first = next(iter(result["findings"]), None)
-            return f"{result['name']}: {first['seen']}" if first else \
-                f"{result['name']}: {result['reason']}"
-    return ""
 
 
 def show_student(screen: Screen, the_class: Classroom, student: Student,
@@ -292,7 +282,8 @@ def show_student(screen: Screen, the_class: Classroom, student: Student,
             _show_entry(screen, entry)
             last = before.get(entry.handed.module)
             if diff and last is not None:
-                screen.quote(_difference(last.source, entry.source), indent=8)
+                screen.quote(sources.difference(last.source.splitlines(), entry.source.splitlines())
+                             or ["unchanged"], indent=8)
             before[entry.handed.module] = entry
         for entry in () if diff else before.values():
             screen.blank()
@@ -310,11 +301,6 @@ def _show_entry(screen: Screen, entry: SubmissionEntry) -> None:
                 lead=screen.verdict(verdict))
     if entry.failure:
         screen.line((entry.failure, "dim"), lead=(" " * 8,))
-
-
-def _difference(old: str, new: str) -> list[str]:
-    lines = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=1)
-    return [line for line in lines if not line.startswith(("---", "+++"))] or ["unchanged"]
 
 
 def _time(moment: datetime) -> str:

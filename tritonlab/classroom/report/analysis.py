@@ -2,15 +2,19 @@
 
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from grader.report import Verdict
+from grader.suite.mutants import Mutant
+from tritonlab.classroom import mistakes
 from tritonlab.classroom.book import Book, Graded, Score, State
+from tritonlab.classroom.mistakes import GradedAnswer, UnexplainedFailure
 from tritonlab.classroom.report.outcomes import ResultView, ResultViews
 from tritonlab.classroom.report.sources import Sources
 from tritonlab.classroom.settings import ClassAssignment, ClassSettings
+from tritonlab.progress.journal import JournalReading, Record
 
 BINS = 10
 MOST_LINES = 3  # lines of code of a first failure
@@ -19,6 +23,11 @@ STOPPED = timedelta(days=3)  # without a submission
 NEARLY_ALL = 0.95
 LEAST_GRADED = 10  # grades that a statement about a case needs
 LEAST_FAILED = 3
+_MOST_HINTS = 50
+_LABEL = 20  # characters of what a journal names
+_TIMES = ((timedelta(hours=1), "under 1 hour"), (timedelta(hours=4), "1 to 4 hours"),
+          (timedelta(days=1), "4 to 24 hours"), (timedelta(days=7), "1 to 7 days"),
+          (timedelta.max, "longer"))
 
 
 @dataclass(frozen=True)
@@ -68,6 +77,20 @@ class Concern:
     students: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True)
+class Practice:
+    """The work on a module as journals show it, up to the first pass.
+
+    ``hints``, ``grades`` and ``times`` have a label and a count of students.
+    """
+
+    students: int
+    passed: int
+    hints: list[tuple[str, int]]
+    grades: list[tuple[str, int]]
+    times: list[tuple[str, int]]
+
+
 @dataclass
 class ModuleAnalysis:
     module: str
@@ -76,6 +99,8 @@ class ModuleAnalysis:
     todos: list[Todo] = field(default_factory=list)
     items: list[Item] = field(default_factory=list)
     attempts: list[tuple[str, int]] = field(default_factory=list)  # until the first pass
+    unexplained: tuple[UnexplainedFailure, ...] = ()
+    practice: Practice | None = None
 
 
 @dataclass
@@ -94,12 +119,22 @@ class Analysis:
 
 
 def analyse(settings: ClassSettings, book: Book, outcomes: ResultViews, sources: Sources,
-            assignment: ClassAssignment, scores: list[Score]) -> Analysis:
-    """Computes the statistics of an assignment from the scores of its students."""
+            assignment: ClassAssignment, scores: list[Score],
+            mutants: Mapping[str, Sequence[Mutant]] | None = None,
+            readings: Mapping[str, JournalReading] | None = None) -> Analysis:
+    """Computes the statistics of an assignment from the scores of its students.
+
+    Args:
+        mutants: by module; without those of a module, no failure of it is unexplained.
+        readings: the journals of students.
+    """
     points = [score.points for score in scores
               if score.points is not None and score.state is not State.MISSING]
-    modules = [_module(book, outcomes, sources, assignment, number, scores)
+    modules = [_module(book, outcomes, sources, assignment, number, scores, mutants or {})
                for number in range(len(assignment.modules))]
+    for one in modules:
+        one.practice = _practice([readings[score.student] for score in scores
+                                  if score.student in readings] if readings else [], one.module)
     return Analysis(
         assignment, scores, Counter(score.state for score in scores),
         sum(score.is_late for score in scores), statistics.fmean(points) if points else None,
@@ -116,19 +151,25 @@ def _histogram(points: Sequence[float], out_of: float) -> list[tuple[str, int, f
 
 
 def _module(book: Book, outcomes: ResultViews, sources: Sources, assignment: ClassAssignment,
-            number: int, scores: Sequence[Score]) -> ModuleAnalysis:
+            number: int, scores: Sequence[Score],
+            mutants: Mapping[str, Sequence[Mutant]]) -> ModuleAnalysis:
     module = assignment.modules[number]
     graded: list[tuple[Graded, ResultView]] = []
+    answers = []
     for score in scores:
         grade = score.modules[number].graded
         if not score.excused and grade is not None:
             outcome = outcomes.of(grade.key)
             if outcome is not None and outcome.verdict in (Verdict.PASSED, Verdict.FAILED):
                 graded.append((grade, outcome))
+                lines = sources.exercise(grade.blob) if outcome.failures else []
+                answers.append(GradedAnswer(score.student, outcome, lines))
+    unexplained = mistakes.analyze(answers, mutants[module]).unexplained \
+        if module in mutants else ()
     judged = [outcome for _, outcome in graded]
     return ModuleAnalysis(module, len(graded), _first_failures(graded, sources), _todos(judged),
                           _items([one for one in judged if not (one.steps or one.refused)]),
-                          _attempts(book, assignment, module, scores))
+                          _attempts(book, assignment, module, scores), unexplained)
 
 
 def _first_failures(graded: Sequence[tuple[Graded, ResultView]],
@@ -226,8 +267,45 @@ def _attempts(book: Book, assignment: ClassAssignment, module: str,
             if grade is not None and grade.verdict == Verdict.PASSED:
                 counted[min(number, SAME_FAILURE)] += 1
                 break
-    return [(f"{n} or more" if n == SAME_FAILURE else str(n), counted[n])
-            for n in range(1, SAME_FAILURE + 1)] if counted else []
+    return _counted(counted)
+
+
+def _practice(readings: Sequence[JournalReading], module: str) -> Practice | None:
+    """Counts hints, grades and hours until the first pass; None if no journal has the module."""
+    students, passed = 0, 0
+    hints: Counter[str] = Counter()
+    grades: Counter[int] = Counter()
+    times: Counter[str] = Counter()
+    for reading in readings:
+        records = [record for record in reading.records if record.module == module]
+        students += bool(records)
+        end = next((n for n, record in enumerate(records) if record.passed), None)
+        before = records if end is None else records[:end + 1]
+        hints.update({f"{str(one['group'])[:_LABEL]}, step {str(one['rung'])[:_LABEL]}"
+                      for one in before if one.event == "hint"})
+        if end is not None:
+            passed += 1
+            grades[min(SAME_FAILURE, sum(one.event == "graded" for one in before))] += 1
+            first, last = _moment(before[0]), _moment(before[-1])
+            if first and last:
+                times[next(label for most, label in _TIMES if last - first < most)] += 1
+    if not students:
+        return None
+    return Practice(students, passed, sorted(hints.items())[:_MOST_HINTS], _counted(grades),
+                    [(label, times[label]) for _, label in _TIMES] if times else [])
+
+
+def _moment(record: Record) -> datetime | None:
+    """The day and minute of a record; None in journals of earlier versions."""
+    try:
+        return datetime.fromisoformat(f"{record.date}T{record['time']}")
+    except ValueError:
+        return None
+
+
+def _counted(counts: Counter[int]) -> list[tuple[str, int]]:
+    return [(f"{n} or more" if n == SAME_FAILURE else str(n), counts[n])
+            for n in range(1, SAME_FAILURE + 1)] if counts else []
 
 
 def _concerns(settings: ClassSettings, book: Book, assignment: ClassAssignment,

@@ -59,6 +59,13 @@ class ResultView:
         return any(failure.code.startswith("P") for failure in self.failures[:1])
 
     @property
+    def first_failure(self) -> str:
+        """The first failure in a sentence, empty where there is none."""
+        if self.failures:
+            return f"{self.failures[0].case}: {self.failures[0].words}"
+        return self.reason if self.verdict == Verdict.FAILED else ""
+
+    @property
     def blanks(self) -> list[int]:
         """The TODOs that are not filled in."""
         return [todo for todo, state in self.steps if state not in ("right", "wrong")]
@@ -85,7 +92,8 @@ def outcome_of(report: Mapping[str, Any]) -> ResultView:
     failures = [_failure(result["name"], result["findings"][0]) for result in deciding
                 if result["verdict"] == Verdict.FAILED and result["findings"]]
     reasons = (result["reason"] for result in deciding
-               if result["verdict"] in (Verdict.ERROR, Verdict.INCONCLUSIVE))
+               if result["verdict"] in (Verdict.ERROR, Verdict.INCONCLUSIVE)
+               or (result["verdict"] == Verdict.FAILED and not result["findings"]))
     return ResultView(
         report["verdict"], report["reason"] or next(filter(None, reasons), ""),
         tuple(CaseView(result["name"], result["kind"], result["verdict"], result["seconds"])

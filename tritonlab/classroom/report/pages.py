@@ -12,13 +12,17 @@ from typing import Any
 from markupsafe import Markup
 
 from grader.finding import NAMES
-from tritonlab.classroom.book import Book, Graded, Score, State
+from grader.suite.mutants import Mutant
+from tritonlab.classroom import journals
+from tritonlab.classroom.book import Book, Graded, Score, State, collecting_rarely
 from tritonlab.classroom.report import analysis, templating
 from tritonlab.classroom.report.outcomes import FailureView, ResultViews
 from tritonlab.classroom.report.people import LETTERS, People
 from tritonlab.classroom.report.sources import Change, Sources
 from tritonlab.classroom.roster import Roster
 from tritonlab.classroom.settings import ClassAssignment, ClassSettings, days_late
+from tritonlab.classroom.similarity import clusters
+from tritonlab.classroom.similarity.clusters import LastComparison
 from tritonlab.classroom.store import Store
 from tritonlab.errors import not_saved
 
@@ -66,14 +70,17 @@ class Sent:
     parts: tuple[tuple[str, str, tuple[FailureView, ...]], ...]  # module, verdict, failures
 
 
+@collecting_rarely()
 def build(settings: ClassSettings, book: Book, store: Store, roster: Roster,
-          assignments: Sequence[ClassAssignment], starters: Mapping[str, str] | None = None, *,
+          assignments: Sequence[ClassAssignment], starters: Mapping[str, str] | None = None,
+          mutants: Mapping[str, Sequence[Mutant]] | None = None, *,
           anonymous: bool = False) -> dict[str, str]:
     """Returns the pages of a class by their path.
 
     Args:
         starters: the exercise files as handed out, by module; first submissions are compared with
             them.
+        mutants: by module; failures that none of them explains are listed.
         anonymous: show letters instead of names, and mask names in code and sentences.
     """
     ids = list(dict.fromkeys([
@@ -82,10 +89,14 @@ def build(settings: ClassSettings, book: Book, store: Store, roster: Roster,
     people = People(store, roster, ids, anonymous=anonymous)
     ids.sort(key=people.order)
     outcomes, sources = ResultViews(store), Sources(store, starters or {})
-    analyses = [analysis.analyse(settings, book, outcomes, sources, one, book.scores(one, ids))
-                for one in assignments]
-    pages = {INDEX: _index(settings, book, people, ids, analyses)}
-    sent = _sent(settings, store, outcomes, {one.name for one in assignments})
+    readings = journals.latest(store, book)
+    analyses = [analysis.analyse(settings, book, outcomes, sources, one, book.scores(one, ids),
+                                 mutants, readings) for one in assignments]
+    similar = {} if anonymous else {
+        one.assignment.name: comparison for one in analyses
+        if (comparison := clusters.read(store, book, one.assignment.name, one.scores))}
+    pages = {INDEX: _index(settings, book, people, ids, analyses, similar)}
+    sent = _sent(settings, book, outcomes, {one.name for one in assignments})
     template = templating.templates().get_template("student.html")
     for place, student in enumerate(ids):
         scores = [one.scores[place] for one in analyses]
@@ -128,11 +139,12 @@ def cell(score: Score) -> Cell:
 
 
 def _index(settings: ClassSettings, book: Book, people: People, ids: Sequence[str],
-           analyses: Sequence[analysis.Analysis]) -> str:
+           analyses: Sequence[analysis.Analysis], similar: Mapping[str, LastComparison]) -> str:
     script = templating.source("sort.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return templating.templates().get_template("index.html").render(
-        settings=settings, people=people, ids=ids, analyses=analyses, cell=cell, legend=LEGEND,
+        settings=settings, people=people, ids=ids, analyses=analyses, similar=similar, cell=cell,
+        legend=LEGEND,
         problems=[people.shown(text) for text in book.problems], states=list(State),
         due={one.assignment.name: _time(settings, one.assignment.due) for one in analyses},
         script=Markup(script), digest=digest)
@@ -168,14 +180,13 @@ def _note(grade: Graded | None) -> str:
     return f"{NAMES.get(grade.code, grade.code)}{line}{todos}"
 
 
-def _sent(settings: ClassSettings, store: Store, outcomes: ResultViews,
+def _sent(settings: ClassSettings, book: Book, outcomes: ResultViews,
           assignments: set[str]) -> dict[str, dict[str, Sent]]:
     """The last feedback of each student by assignment."""
-    last = {(event["assignment"], student): event for event in store.log().events
-            if event.get("event") == "feedback" and event.get("assignment") in assignments
-            for student in event.get("scores", {})}
     sent: dict[str, dict[str, Sent]] = {}
-    for (assignment, student), event in last.items():
+    for (assignment, student), event in book.sent.items():
+        if assignment not in assignments:
+            continue
         sent.setdefault(student, {})[assignment] = Sent(
             _time(settings, datetime.fromisoformat(event["time"])),
             templating.number(event["scores"][student]), tuple(_parts(event, student, outcomes)))
@@ -193,4 +204,4 @@ def _parts(event: Mapping[str, Any], student: str,
 
 
 def _time(settings: ClassSettings, at: datetime | None) -> str:
-    return at.astimezone(settings.zone).strftime("%Y-%m-%d %H:%M") if at else ""
+    return at.astimezone(settings.zone).isoformat(" ")[:16] if at else ""

@@ -15,7 +15,7 @@ def templates() -> Environment:
     """The environment of all pages."""
     environment = Environment(loader=PackageLoader("tritonlab.classroom.report"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters.update(code=_code, number=number)
+    environment.filters.update(code=_code, diff=_diff, number=number)
     return environment
 
 
@@ -39,3 +39,10 @@ def markdown(text: str) -> str:
 
 def _code(text: str) -> Markup:
     return Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text))))
+
+
+def _diff(text: str) -> Markup:
+    """The lines of a diff, those added and removed each in an element."""
+    styles = {"+": "a", "-": "d"}
+    return Markup("".join(f'<i class="{styles[line[0]]}">{line}</i>' if line[:1] in styles
+                          else f"{line}\n" for line in str(escape(text)).split("\n")))

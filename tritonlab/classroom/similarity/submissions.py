@@ -54,13 +54,15 @@ def gather(the_class: Classroom, course: Course, assignment: ClassAssignment,
     """
     chains = _chains(the_class, assignment)
     groups = {one.id: one.group for one in the_class.roster.students}
+    scores = the_class.scores(assignment)
     result = []
     for name in assignment.modules:
         module = course.find(name)
         reader = _Reader(module)
         own = []
-        for student in the_class.ids(assignment.name):
-            if (handed := counting(the_class, assignment, name, student)) is None:
+        for score in scores:
+            student = score.student
+            if (handed := the_class.book.counting(score, name)) is None:
                 continue
             source = reader.stored(the_class, handed, student)
             if source:
@@ -72,14 +74,6 @@ def gather(the_class: Classroom, course: Course, assignment: ClassAssignment,
             name, tuple(own), tuple(ClassSource(*one) for one in earlier.items()),
             _given(module, reader), tuple(reader.notes())))
     return result
-
-
-def counting(the_class: Classroom, assignment: ClassAssignment, module: str,
-             student: str) -> Handed | None:
-    """Returns the submission of a student that counts, or the last one; None without any."""
-    score = the_class.book.score(student, assignment)
-    handed = next(one.handed for one in score.modules if one.module == module)
-    return handed or next(reversed(the_class.book.of(student, assignment.name, module)), None)
 
 
 class _Reader:
@@ -129,7 +123,7 @@ def _earlier(reader: _Reader, course: Course, assignment: ClassAssignment,
         for its in other.settings.assignments.values():
             for student in other.book.students(its.name) if reader.module.id in its.modules else ():
                 label = f"{place}/{student}"
-                handed = counting(other, its, reader.module.id, student)
+                handed = other.book.counting(other.book.score(student, its), reader.module.id)
                 if handed and (source := reader.stored(other, handed, label)):
                     yield label, source
         return
@@ -173,7 +167,7 @@ def _failure(graded: Graded | None) -> str:
 def _chains(the_class: Classroom, assignment: ClassAssignment) -> dict[str, frozenset[str]]:
     """Hashes of the records in the journals that were handed in, by student."""
     chains: dict[str, frozenset[str]] = {}
-    for student, reading in journals.read(the_class.store, assignment.name):
+    for student, reading in journals.read(the_class.store, the_class.book, assignment.name):
         hashes = frozenset(record.sha256 for record in reading.records)
         chains[student] = chains.get(student, frozenset()) | hashes
     return chains
