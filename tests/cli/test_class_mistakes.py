@@ -117,4 +117,4 @@ def test_damaged_results_and_submissions_are_left_out(run, a_class):
 def test_toml_and_json_exclude_each_other(run, a_class):
     result = run("class", "mistakes", "hw1", "--toml", "--json")
 
-    assert (result.code, "Leave one of them out." in result.err) == (2, True)
+    assert (result.code, "exclude each other" in result.err) == (2, True)

@@ -428,6 +428,8 @@ def similar(
     command = f"tritonlab class report {its.name} --html reports"
     if pair and html is None:
         command = f"tritonlab class similar {its.name} --html similar.html"
+    elif not any(module.similarity.n_students for module in modules):
+        command = f"tritonlab class import {its.name} FOLDER"
     show(as_json, plain, {
         "schema": 1, "assignment": its.name, "page": str(html) if html else None,
         "modules": [view.similarity_to_dict(one) for one in modules]},
@@ -453,7 +455,8 @@ def mistakes(
     from tritonlab.render import classroom as view
 
     if as_toml and as_json:
-        raise TritonlabError("--toml and --json exclude each other.", "Leave one of them out.")
+        raise TritonlabError("--toml and --json exclude each other.",
+                             "Repeat the command with one of them.")
     the_class = _load()
     its = the_class.settings.assignment(assignment)
     warn(*the_class.book.problems)

@@ -327,7 +327,9 @@ def show_similar(screen: Screen, assignment: str, modules: "Sequence[ModulePage]
                     f": {plural(similarity.n_students, 'submission')} compared.")
         for note in module.notes:
             screen.line((note, "dim"), lead=("  ",))
-        if not similarity.pairs:
+        if len(module.sources) < 2:
+            screen.line("There is nothing to compare.", lead=("  ",))
+        elif not similarity.pairs:
             screen.line("No pair shares more than chance explains. What is common here is common "
                         "in this class.", lead=("  ",))
         if similarity.n_grouped:
