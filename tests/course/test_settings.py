@@ -174,3 +174,30 @@ def test_an_override_of_what_no_case_asks_for_is_told(tmp_path):
 
     with pytest.raises(BadCourse, match="overrides track3/dynamic-shapes, and no case has a pass_"):
         load(root).find("dynamic-shapes").load_suite()
+
+
+def test_a_lesson_names_the_share_that_the_course_requires(run, tmp_path, home, monkeypatch):
+    root = made(tmp_path / "cs149", 'id = "cs149"\nextends = "tritonlab"\n'
+                                    '[override."track1/softmax"]\npass_at = 0.6')
+    monkeypatch.setenv("TRITONLAB_COURSE", str(root))
+
+    lesson = run("read", "softmax", "--plain").out
+    run("start", "softmax")
+
+    note = "## How it is graded\n\n**In this course, performance cases require 60% of the speed"
+    assert note in lesson
+    assert note in Path("tritonlab-workspace/track1/softmax/README.md").read_text()
+
+
+@pytest.mark.course
+def test_check_proves_own_and_overridden_modules_only(run, tmp_path, home):
+    root = made(tmp_path / "cs149", 'id = "cs149"\nextends = "tritonlab"\n'
+                                    'modules = ["track1/tile-copy", "track1/softmax"]\n')
+
+    result = run("check", "--course", str(root))
+    made(root, f'{(root / "course.toml").read_text()}[override."track1/softmax"]\npass_at = 0.7')
+    overridden = run("check", "--course", str(root), "--runs", "1", "--json")
+
+    assert result.code == 2
+    assert "There is no module to check." in result.err
+    assert [one["module"] for one in json.loads(overridden.out)["modules"]] == ["track1/softmax"]

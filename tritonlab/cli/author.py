@@ -11,7 +11,8 @@ from tritonlab import errors
 from tritonlab.cli import options
 from tritonlab.cli.boundary import progress_on, show, verb
 from tritonlab.cli.options import Json, Plain
-from tritonlab.course import course
+from tritonlab.course import course, settings
+from tritonlab.course.override import NOTHING
 from tritonlab.errors import BadCourse, TritonlabError
 
 Folder = Annotated[Path | None, typer.Option(
@@ -23,7 +24,7 @@ MOST_NAMED = 3  # modules in the command that is offered
 @verb
 def check(
     ids: Annotated[list[str] | None, typer.Argument(
-        metavar="ID", help="Modules, such as track1/softmax. Default: all.",
+        metavar="ID", help="Modules, such as track1/softmax. Default: all of the course's own.",
         autocompletion=options.modules)] = None,
     folder: Folder = None,
     runs: Annotated[int, typer.Option(
@@ -38,7 +39,10 @@ def check(
 
     roots = course.roots_in(folder) if folder else course.default_roots()
     the_course = _course_of_author(roots, EXIT_FAILED)
-    modules = [the_course.find(name) for name in ids] if ids else [*the_course.modules]
+    # Modules of a course that it extends are proved there.
+    modules = [the_course.find(name) for name in ids] if ids else [
+        module for module in the_course.modules
+        if module.folder.is_relative_to(roots.tracks) or module.override != NOTHING]
     strays = list(module_files.numbers_of_tracks(the_course) if ids
                   else module_files.strays(the_course, roots))
     with progress_on(plain or as_json) as progress:
@@ -94,7 +98,8 @@ def new(
 
 def _course_of_author(roots: course.Roots, malformed: int) -> course.Course:
     """Loads a course; a malformed file ends with the exit code ``malformed``."""
-    if not any(roots.tracks.glob("*/track.toml")):
+    extends = (roots.tracks.parent / settings.FILE).is_file() and course.settings_of(roots).extends
+    if not extends and not any(roots.tracks.glob("*/track.toml")):
         raise TritonlabError(f"There is no course in {errors.shown(roots.tracks.parent)}: no "
                              "folder of tracks/ holds a track.toml.",
                              "Name another folder with --course.")

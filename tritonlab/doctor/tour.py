@@ -47,7 +47,7 @@ def steps(course: Course, on_event: OnEvent) -> Iterator[TourStep]:
     solution, wrong, mutant = _versions(module)
     with (tempfile.TemporaryDirectory(prefix="tritonlab-tour-") as folder,
           grading.start_sandbox() as sandbox):
-        place, _ = workspace.start(module, Path(folder) / workspace.DEFAULT)
+        place, _ = workspace.start(module, Path(folder) / workspace.DEFAULT, course.version)
         journal = place.journal(course)
         journal.append("started", module.id)
         kernel = place.kernel(module)

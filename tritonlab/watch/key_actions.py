@@ -50,7 +50,7 @@ def solution(watch: Watch) -> None:
 def reset(watch: Watch) -> None:
     """Writes a fresh exercise; the learner's work becomes a backup."""
     if watch.submission.in_place and not os.path.lexists(watch.submission.kernel):
-        workspace.start(watch.module, _place(watch).root)
+        workspace.start(watch.module, _place(watch).root, watch.course.version)
         watch.tell("A fresh exercise is in its place.")
         return
     watch.ask(f"Replace your work on {watch.module.id} with a fresh exercise? Your work is kept.",
