@@ -76,12 +76,36 @@ def headings_and_diagrams(material: Material) -> Iterator[str]:
             if len(line) > DIAGRAM_COLUMNS:
                 yield (f"README.md: a line of a diagram has {len(line)} columns, "
                        f"{DIAGRAM_COLUMNS} are the most: {line.strip()[:40]}…")
+    yield from _translated_sections(material)
 
 
 def _section(readme: str, heading: str) -> str:
     section = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", readme,
                         re.DOTALL | re.MULTILINE)
     return section[1] if section else ""
+
+
+def _translated_sections(material: Material) -> Iterator[str]:
+    """Checks that a translated lesson has all sections in order.
+
+    They are identified by a comment in its heading, such as ``<!-- why-it-exists -->``.
+    """
+    anchors = [re.sub(r"[^a-z]+", "-", heading.lower()) for heading in HEADINGS]
+    for file in sorted(material.module.folder.glob("README.*.md")):
+        bare = re.sub(r"^```.*?^```", "", file.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        headings = re.findall(r"^## (.+?)\s*$", bare, re.MULTILINE)
+        own = [match[1] for heading in headings
+               if (match := re.search(r"<!-- ([a-z-]+) -->$", heading))]
+        for heading in headings:
+            if not re.search(r"<!-- [a-z-]+ -->$", heading):
+                yield (f"{file.name}: the section '{heading}' has no anchor such as "
+                       "<!-- the-idea -->")
+        yield from (f"{file.name} has no section <!-- {one} -->" for one in anchors
+                    if one not in own)
+        yield from (f"{file.name} has a section <!-- {one} -->, which is not a standard section"
+                    for one in dict.fromkeys(own) if one not in anchors)
+        if sorted(own) == sorted(anchors) and own != anchors:
+            yield f"{file.name}: the sections are out of order"
 
 
 def short_on_grading(material: Material) -> Iterator[str]:
@@ -151,26 +175,30 @@ def _out_of_order(text: str) -> tuple[int, int] | None:
 
 
 def rungs_of_hints(material: Material) -> Iterator[str]:
-    """Checks that each group has three rungs without a line of the solution."""
+    """Checks that each group, in each language, has three rungs without a line of the solution."""
     code = (line.partition("  # ")[0] for text in material.solution.values()
             for line in text.splitlines())
     lines = {re.sub(r"\s", "", line): line.strip() for line in code}
-    for group in material.module.hints:
+    named = [(f"group {group.group}", group) for group in material.module.hints]
+    named += [(f"[hints.{one.language}] of group {group.group}", translated)
+              for group in material.module.hints for one in group.translations
+              if (translated := group.translated(one.language))]
+    for name, group in named:
         if len(group.rungs) != RUNGS:
-            yield f"module.toml: group {group.group} has {len(group.rungs)} rungs, not {RUNGS}"
+            yield f"module.toml: {name} has {len(group.rungs)} rungs, not {RUNGS}"
         for number, rung in enumerate(group.rungs, 1):
             text = re.sub(r"\s", "", rung)
             if not text:
-                yield f"module.toml: rung {number} of group {group.group} is empty"
+                yield f"module.toml: rung {number} of {name} is empty"
             for code in FENCED.findall(rung):
                 try:
                     syntax.parse(textwrap.dedent(code))
                 except SyntaxError as error:
-                    yield (f"module.toml: the code in rung {number} of group {group.group} cannot "
+                    yield (f"module.toml: the code in rung {number} of {name} cannot "
                            f"be parsed: {error}")
             for bare, line in lines.items():
                 if len(bare) >= PASTED and bare in text:
-                    yield (f"module.toml: rung {number} of group {group.group} holds a line of "
+                    yield (f"module.toml: rung {number} of {name} holds a line of "
                            f"the solution: `{line}`")
 
 

@@ -191,7 +191,8 @@ def nothing_astray(material: Material) -> Iterator[str]:
         else:
             there = {str(path.relative_to(folder)) for path in folder.rglob("*")
                      if path.is_file() and "__pycache__" not in path.parts}
-            expected |= {PICTURE} if kind == "tracks" else set()
+            expected |= {PICTURE, *(path.name for path in folder.glob("README.*.md"))} \
+                if kind == "tracks" else set()
             yield from (f"{place}/{name} is missing, which the suite names"
                         for name in more if name not in there)
         for name in sorted(there - expected):

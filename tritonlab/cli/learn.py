@@ -1,5 +1,6 @@
 """The verbs of the learner's loop: start, next, read, hint, reset and solution."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -8,7 +9,7 @@ import typer
 from tritonlab.cli.boundary import agreed, onward, show, show_error, verb, warn
 from tritonlab.cli.options import Function, Json, ModuleId, OptionalId, Plain
 from tritonlab.course import course
-from tritonlab.course.course import Course, Module
+from tritonlab.course.course import ENGLISH, Course, Module
 from tritonlab.errors import TritonlabError
 from tritonlab.grading import hints
 from tritonlab.progress import certificate
@@ -18,6 +19,8 @@ from tritonlab.workspace import start as begin
 from tritonlab.workspace.submission import current, exercise, own
 from tritonlab.workspace.workspace import Workspace
 
+Language = Annotated[str, typer.Option(
+    "--lang", metavar="LANG", help="A language that the course is translated to, such as de.")]
 GRADING = "grading"  # the page on the checks that all modules share
 
 Edit = Annotated[bool, typer.Option(
@@ -67,6 +70,7 @@ def read(
         metavar="FILE", help="Write a page for a browser instead.")] = None,
     pager: Annotated[bool, typer.Option(
         "--pager/--no-pager", help="A screen at a time, where there is a terminal.")] = True,
+    language: Language = ENGLISH,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Show the lesson of a module, or the page `grading`."""
@@ -85,7 +89,9 @@ def read(
         command = f"tritonlab {'grade' if begun else 'start'} {module.id}"
         name, title = module.id, module.title
         picture = "" if answers else module.picture()
-        text = _answers(the_course, place, module) if answers else module.lesson()
+        text = _answers(the_course, place, module) if answers else module.lesson(language)
+        if not answers and language != ENGLISH and not module.translated_lesson(language):
+            warn(_untranslated(f"The lesson of {module.id}", language))
     output_files.check(html)
     if html is not None:
         from tritonlab.render import pages
@@ -96,6 +102,10 @@ def read(
           "page": str(html) if html else None},
          lambda screen: view.show(screen, name, text, html, paged=pager), command)
     return 0
+
+
+def _untranslated(subject: str, language: str) -> str:
+    return f"{subject} is not translated to '{language}', so it is shown in English."
 
 
 def _answers(the_course: Course, place: Workspace | None, module: Module) -> str:
@@ -121,6 +131,7 @@ def hint(
     module_id: OptionalId = None,
     todo: Annotated[int | None, typer.Option(help="The number of a TODO or DECIDE.")] = None,
     function: Function = None,
+    language: Language = ENGLISH,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Show the next hint for a TODO, a function, or the last failure."""
@@ -128,6 +139,10 @@ def hint(
 
     the_course, place, module = _meant(module_id)
     next_hint = hints.give(the_course, place, module, todo, function)
+    if language != ENGLISH:
+        group = next_hint.group.translated(language)
+        warn("" if group else _untranslated("This hint", language))
+        next_hint = replace(next_hint, group=group or next_hint.group)
     show(as_json, plain,
          {"schema": 1, "module": module.id, "group": next_hint.group.group,
           "rung": next_hint.rung, "of": len(next_hint.group.rungs), "text": next_hint.text},

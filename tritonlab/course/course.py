@@ -27,6 +27,9 @@ T = TypeVar("T")
 SHIPPED = course_settings.SHIPPED
 EXERCISE = "kernel.py"
 LESSON = "README.md"
+ENGLISH = "en"
+LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})?")  # as in BCP 47
+_GRADED = "\n## How it is graded\n\n"
 PICTURE = "picture.svg"
 ANSWERS = "answers.md"  # to the questions of the lesson, beside the solution
 GRADING = "grading.md"  # in the folder of the tracks: the checks that all modules share
@@ -96,6 +99,15 @@ def roots_in(folder: Path) -> Roots:
 
 
 @dataclass(frozen=True)
+class Translation:
+    """The words of a group of hints in another language: its table ``[hints.de]``."""
+
+    language: str
+    title: str
+    rungs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class HintGroup:
     """Three rungs of help for TODOs or functions: a question, a tool, code of another kernel."""
 
@@ -104,6 +116,12 @@ class HintGroup:
     rungs: tuple[str, ...]
     todos: tuple[int, ...] = ()
     functions: tuple[str, ...] = ()
+    translations: tuple[Translation, ...] = ()
+
+    def translated(self, language: str) -> "HintGroup | None":
+        """Returns the group in another language; None if it is not translated."""
+        return next((replace(self, title=one.title, rungs=one.rungs)
+                     for one in self.translations if one.language == language), None)
 
 
 @dataclass(frozen=True)
@@ -187,9 +205,27 @@ class Module:
             raise BadCourse(f"The course {self.course} overrides {self.id}, and {error}.",
                             "Remove that override from its course.toml.") from error
 
-    def lesson(self) -> str:
-        """The lesson as Markdown; raises BadCourse if it cannot be read."""
-        return _text(f"The lesson of {self.id}", self.folder / LESSON)
+    def lesson(self, language: str = ENGLISH) -> str:
+        """The lesson as Markdown, in English where it is not translated.
+
+        Raises:
+            BadCourse: it cannot be read.
+        """
+        file = self.translated_lesson(language) if language != ENGLISH else None
+        text = _text(f"The lesson of {self.id}", file or self.folder / LESSON)
+        if self.override.pass_at is None or file:
+            return text
+        return text.replace(_GRADED, f"{_GRADED}{self._override_note()}\n\n", 1)
+
+    def _override_note(self) -> str:
+        """The sentence on a share of the speed that the course sets itself."""
+        return (f"**In this course, performance cases require {self.override.pass_at:.0%} of the "
+                "speed, not the share that is named below.**")
+
+    def translated_lesson(self, language: str) -> Path | None:
+        """Returns the file of the lesson in another language; None if there is none."""
+        file = self.folder / f"README.{language}.md"
+        return file if LANGUAGE.fullmatch(language) and file.is_file() else None
 
     def picture(self) -> str:
         """The picture of its lesson as SVG; empty if it has none."""
@@ -439,7 +475,7 @@ def _load(file: Path, kind: type[T], **more: Any) -> T:
     text = ""
     try:
         text = file.read_text(encoding="utf-8")
-        return msgspec.convert(tomllib.loads(text) | more, kind)
+        return msgspec.convert(_with_translations(tomllib.loads(text)) | more, kind)
     except msgspec.ValidationError as error:
         raise _bad_value(file, text, str(error)) from error
     except tomllib.TOMLDecodeError as error:
@@ -451,6 +487,16 @@ def _load(file: Path, kind: type[T], **more: Any) -> T:
     except (OSError, UnicodeDecodeError) as error:
         raise BadCourse(f"{file} cannot be used: {error}.",
                         "Repair it, or install tritonlab again.") from error
+
+
+def _with_translations(data: dict[str, Any]) -> dict[str, Any]:
+    """Lists the tables ``[hints.de]`` of each group of hints as its translations."""
+    groups = data.get("hints")
+    for group in groups if isinstance(groups, list) else ():
+        if isinstance(group, dict):
+            group["translations"] = [{**one, "language": key} for key, one in group.items()
+                                     if isinstance(one, dict) and LANGUAGE.fullmatch(key)]
+    return data
 
 
 def _bad_value(file: Path, text: str, reason: str) -> BadCourse:
