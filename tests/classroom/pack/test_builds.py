@@ -6,6 +6,7 @@ import io
 import json
 import re
 import zipfile
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -14,6 +15,8 @@ from tests.classroom.pack import support
 from tests.support.shipped import COURSE, MODULES, ROOT, ROOTS
 from tritonlab.classroom.pack import build
 from tritonlab.errors import BadCourse, TritonlabError
+from tritonlab.grading import grade as grading
+from tritonlab.workspace.submission import Submission
 
 
 def members(content: bytes, prefix: str = "") -> dict[str, bytes]:
@@ -183,6 +186,14 @@ def test_a_module_without_a_file_is_named(tmp_path, course_root, path, sentence)
         support.packed(tmp_path / "class", "gradescope", text=text)
 
     assert sentence in str(error.value)
+
+
+def test_a_module_without_a_public_case_is_not_graded(toy_course, sandbox):
+    module = replace(toy_course.find("softmax"), public_only=True)
+    submission = Submission(module, module.folder / "kernel.py", None)
+
+    with pytest.raises(TritonlabError, match="track1/softmax has no public case, and this build"):
+        grading.grade(submission, sandbox=sandbox)
 
 
 def test_the_verb_says_where_the_pack_is(run, home):

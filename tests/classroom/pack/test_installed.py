@@ -156,3 +156,20 @@ def test_students_list_start_read_and_grade_public_cases(tmp_path):
     assert solution.returncode == answers.returncode == 2
     assert "This build for students has no solution of track1/tile-copy." in solution.stderr
     assert "This build for students has no answers of track1/tile-copy." in answers.stderr
+
+
+def test_a_course_of_ones_own_is_the_course_of_its_build(run, home, tmp_path):
+    run("course", "new", "own", "--title", "Ours")
+    assert run("course", "pack", "own", "--student", "--out", "built").code == 0
+    (wheel,) = (home / "built" / "dist").iterdir()
+    programs = support.install(wheel.read_bytes(), tmp_path / "venv")
+
+    started = support.run([programs / "tritonlab", "start", "first-module"], tmp_path)
+    listed = support.run([programs / "tritonlab", "list", "--json"], tmp_path)
+    graded = support.run([programs / "tritonlab", "grade", "--json"], tmp_path)
+
+    assert started.returncode == 0, started.stderr
+    assert json.loads((tmp_path / "tritonlab-workspace" / ".tritonlab" / "course.json"
+                       ).read_text()) == {"schema": 1, "course": "own", "version": "1"}
+    assert re.findall(r'"id": "(track1/.*)"', listed.stdout) == ["track1/first-module"]
+    assert json.loads(graded.stdout)["public_only"]
