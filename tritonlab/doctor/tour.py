@@ -10,7 +10,7 @@ import grader
 from grader.report import Finding, Report, Verdict
 from grader.suite import Mutant
 from tritonlab.course.course import Course, Module
-from tritonlab.errors import BadCourse
+from tritonlab.errors import BadCourse, TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.grading.grade import OnEvent
 from tritonlab.progress import certificate
@@ -42,7 +42,11 @@ def steps(course: Course, on_event: OnEvent) -> Iterator[TourStep]:
     Raises:
         BadCourse: the module of the tour, its solution or its typical mistake is missing.
         CannotGrade: the grader does not start.
+        TritonlabError: the course is a build for students, without solutions.
     """
+    if any(one.public_only for one in course.modules):
+        raise TritonlabError("The tour shows a solution, and this build for students has none.",
+                             f"`tritonlab start {course.example}` begins.")
     module = course.find(MODULE)
     solution, wrong, mutant = _versions(module)
     with (tempfile.TemporaryDirectory(prefix="tritonlab-tour-") as folder,

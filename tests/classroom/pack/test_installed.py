@@ -138,6 +138,7 @@ def test_students_list_start_read_and_grade_public_cases(tmp_path):
     in_words = tritonlab("grade", "--plain")
     status = tritonlab("status", "--json")
     solution, answers = tritonlab("solution"), tritonlab("read", "--answers")
+    tour = tritonlab("tour")
 
     assert [done.returncode for done in (listed, started, read, untouched, passed)] == \
         [0, 0, 0, 1, 0], passed.stderr
@@ -153,7 +154,8 @@ def test_students_list_start_read_and_grade_public_cases(tmp_path):
     assert json.loads(status.stdout)
     assert "graded" not in {line["event"] for line in map(json.loads, (
         home / "tritonlab-workspace" / ".tritonlab" / "journal.jsonl").read_text().splitlines())}
-    assert solution.returncode == answers.returncode == 2
+    assert solution.returncode == answers.returncode == tour.returncode == 2
+    assert "this build for students has none" in tour.stderr
     assert "This build for students has no solution of track1/tile-copy." in solution.stderr
     assert "This build for students has no answers of track1/tile-copy." in answers.stderr
 
