@@ -964,6 +964,12 @@ _DEFECTS: dict[str, tuple[_Form, _Form]] = {
         _POOR,
         "Make the access coalesced: consecutive elements of the block should be contiguous in "
         "memory. To transpose, load a tile, transpose it in the program, and store it."),
+    "scattered requests": (
+        "each instruction of a warp that accesses `{tensor}` touches {sectors:.1f} sectors and "
+        "uses {used:.0%} of their bytes; the rest is left to later instructions, which may find "
+        "it in L1",
+        "Let the threads of a warp access consecutive addresses: load the tile along its rows, and "
+        "transpose it in the program (tl.trans), which uses shared memory."),
     "data read again": (
         lambda n_bytes, needed, tensor, lines:
             f"at least {n_bytes:,} bytes are read from memory, where {needed:,} are required: "

@@ -288,6 +288,8 @@ GRANULE = 64  # bytes that memory hands out at least, for a sector that is asked
 # turns at the same sectors, caches give back what a half loses, and no more.
 POOR_SECTORS = 0.55  # of the bytes of its sectors that an access uses, where they come once
 POOR_SHARED_SECTORS = 0.3  # where other accesses use the rest
+MANY_SECTORS = 8  # of a request; a scalar has one
+POOR_REQUESTS = 0.3  # of the bytes of the sectors that one instruction of a warp accesses
 # At the edge of L2 the count itself is this far off (a brute-force cache agrees within 17 %).
 READ_AGAIN = 0.25  # of the bytes that have to move
 STAYS = 0.25  # of L2: tensors of this size, such as weights, are found there again
@@ -305,6 +307,11 @@ def _poor_sectors(launch: LaunchCost) -> Iterator[Defect]:
     for t in sorted(launch.survey.traffic, key=lambda t: -t.sectors):
         used = _efficiency(launch, t)
         shared = t.redundancy > 1.1
+        if _poor_requests(launch, t):
+            yield _defect(
+                "scattered requests", "T02", t.line, tensor=t.tensor, done=DONE[t.kind],
+                sectors=t.sectors_per_request, used=t.request_use, hits=t.l1_hits)
+            continue
         if (t.kind == "atomic" or used > (POOR_SHARED_SECTORS if shared else POOR_SECTORS)
                 or t.sectors - t.ideal_sectors < SHARE * launch.sectors
                 or (not shared and _rest_is_used(launch, t))):
@@ -313,6 +320,19 @@ def _poor_sectors(launch: LaunchCost) -> Iterator[Defect]:
             "uncoalesced access" if t.line in launch.indexed else "strided access", "T02", t.line,
             n_bytes=t.bytes, tensor=t.tensor, done=DONE[t.kind], sectors=t.sectors,
             used=t.bytes / (t.sectors * SECTOR))
+
+
+def _poor_requests(launch: LaunchCost, t: Traffic) -> bool:
+    """Whether warps use little of their sectors, other requests use the rest, and L1 takes long.
+
+    L1 looks up one line in a cycle. Asynchronous copies that are narrow have a name of their own.
+    """
+    copied = any(one.kind == "async copy" and one.line == t.line for one in launch.binary.accesses)
+    lookups = t.request_lines / launch.target.multiprocessors / launch.target.clock
+    return (t.kind != "atomic" and not copied and t.request_use <= POOR_REQUESTS
+            and t.request_sectors >= MANY_SECTORS * t.requests
+            and _efficiency(launch, t) > POOR_SHARED_SECTORS
+            and lookups > max(launch.work, launch.target.launch_seconds))
 
 
 def _rest_is_used(launch: LaunchCost, t: Traffic) -> bool:

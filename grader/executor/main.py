@@ -18,6 +18,7 @@ from grader.executor.service import WARMUP, Json, KernelService, plain, warm_rec
 from grader.executor.survey import survey
 from grader.executor.trace import trace
 from grader.recording import arena, model
+from grader.recording.compiled_kernel import AccessLayout
 from grader.recording.trace import encode
 
 OTHER_S = 1.0  # that a run may have taken, so that another one fits into the same time
@@ -59,7 +60,8 @@ class ExecutorHandler(KernelService, AbstractContextManager["ExecutorHandler"]):
         launches, findings = survey(
             model.from_json(request.get("recording")), request["layout"], fds[0], self.kernels,
             model.read(request.get("resident"), list[_Positive]),
-            model.read(request.get("l2_bytes"), _Positive))
+            model.read(request.get("l2_bytes"), _Positive),
+            model.read(request.get("layouts", []), list[list[AccessLayout]]))
         return {"status": "done", "launches": [launch.to_dict() for launch in launches],
                 "findings": plain(findings)}
 

@@ -12,6 +12,7 @@ from grader.executor.binding import Binder, Kernels, LaunchRefused
 from grader.executor.memory import SMALL, Storages
 from grader.finding import fault
 from grader.recording.arena import itemsize
+from grader.recording.compiled_kernel import AccessLayout
 from grader.recording.launch_stats import Survey, Unsurveyable
 from grader.recording.model import Alloc, Fill, Launch, MalformedRecording, Move, Recording
 from grader.report import Finding, words
@@ -21,7 +22,8 @@ _LEAST_S, _LEAST_EFFORT = 0.1, 0.06  # of one launch
 
 
 def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, kernels: Kernels,
-           resident: Sequence[int], l2_bytes: int
+           resident: Sequence[int], l2_bytes: int,
+           layouts: Sequence[Sequence[AccessLayout]] = (),
            ) -> tuple[list[Survey | Unsurveyable], list[Finding]]:
     """Survey every launch of a recording; an access out of bounds ends it with a finding.
 
@@ -30,6 +32,7 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
             values: a launch whose accesses depend on them is not surveyed.
         resident: for each launch, how many of its programs are on the GPU at the same time.
         l2_bytes: the size of the L2 cache.
+        layouts: for each launch, those of its accesses.
 
     Returns:
         One entry for each launch, up to the one that failed, and the findings that say why it did.
@@ -61,7 +64,8 @@ def survey(recording: Recording, layout: Sequence[Sequence[int]], arena: int, ke
                     share = (end - now) / (len(launches) - number)
                     memory.deadline = now + max(_LEAST_S, share)
                     surveys.append(_launch(event, storages, memory, kernels, resident[number],
-                                           l2_bytes, max(_LEAST_EFFORT, 1 / len(launches))))
+                                           l2_bytes, max(_LEAST_EFFORT, 1 / len(launches)),
+                                           layouts[number] if layouts else ()))
         except (LaunchRefused, SamplingStopped) as error:
             memory.observed.add(error.finding)
         except MemoryError as error:
@@ -85,10 +89,11 @@ def _write(storages: Storages, memory: Addresses, event: Fill | Move) -> None:
 
 
 def _launch(launch: Launch, storages: Storages, memory: Addresses, kernels: Kernels, resident: int,
-            l2_bytes: int, effort: float) -> Survey | Unsurveyable:
+            l2_bytes: int, effort: float, layouts: Sequence[AccessLayout],
+            ) -> Survey | Unsurveyable:
     try:
         kernel, bound = Binder(kernels, storages.pointer, storages.descriptor).bind(launch)
-        sampler = Sampler(kernel, launch.grid, bound, memory)
+        sampler = Sampler(kernel, launch.grid, bound, memory, layouts)
         return surveyed(sampler, launch.kernel, resident, l2_bytes, effort)
     except Unsteady as error:
         return Unsurveyable(launch.kernel, str(error))

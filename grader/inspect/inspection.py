@@ -206,7 +206,8 @@ class Inspection:
             "lines": {str(number): {
                 "instructions": list(line.instructions),
                 "moved": [{**{name: getattr(row, name) for name in _MOVED},
-                           "efficiency": row.coalescing, "times": row.redundancy}
+                           "efficiency": row.coalescing, "times": row.redundancy,
+                          "sectors_per_request": row.sectors_per_request, "l1_hits": row.l1_hits}
                           for row in line.moved],
             } for number, line in case.lines.items()},
             "roofline": [{**asdict(point), "intensity": point.intensity, "rate": point.rate,

@@ -125,7 +125,8 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
         return Examined(findings=compiled.findings)
     resident = [max(1, binary.occupancy.programs * target.multiprocessors)
                 for binary in compiled.binaries]
-    surveyed = session.survey(recording, inputs, resident, target)
+    surveyed = session.survey(recording, inputs, resident, target,
+                              [binary.layouts for binary in compiled.binaries])
     times = session.time(recording, surveyed.surveys, target)
     rows = zip(recording.launches, compiled.binaries, surveyed.surveys, times.launches,
                 strict=True)

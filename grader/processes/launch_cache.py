@@ -25,7 +25,8 @@ from grader.submission.kernel_digest import KernelCode, kernel_code
 Json = dict[str, Any]
 
 _PACKAGES = ("engine", "executor", "recording")  # whose code makes the answers
-_WITH_LINES = ("accesses", "products", "loop_shuffles")  # rows of a binary that begin with a line
+# rows of a binary that begin with a line
+_WITH_LINES = ("accesses", "products", "loop_shuffles", "layouts")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
+from msgspec import to_builtins
 
 from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
@@ -24,6 +25,7 @@ from grader.processes.replies import Answer, MemoryFile, Outcome, Run, Stopped, 
 from grader.processes.time_limit import TimeLimit
 from grader.recording import host_values, model
 from grader.recording.arena import Arena, SparseTensor, pack
+from grader.recording.compiled_kernel import AccessLayout
 from grader.recording.launch_stats import Survey
 from grader.recording.model import (
     Launch,
@@ -291,11 +293,13 @@ class Session(AbstractContextManager["Session"]):
                                     recordings=[to_json(one) for one in recordings])()
 
     def survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
-               target: Target) -> replies.Surveyed:
+               target: Target, layouts: Sequence[Sequence[AccessLayout]] = (),
+               ) -> replies.Surveyed:
         """Estimates the traffic of the launches at the size of ``inputs`` from some programs.
 
         Args:
             resident: how many programs of each launch the target holds at the same time.
+            layouts: of each launch, those of its accesses, as they are compiled for the target.
         """
         without_values = not any(_has_values(value) for value in inputs)
         if without_values and (kept := self._kept.read_surveys(recording, resident, target)):
@@ -304,7 +308,8 @@ class Session(AbstractContextManager["Session"]):
         def begin() -> Later[dict[str, Any]]:
             with _packed(inputs) as arena:
                 request = {"op": "survey", "recording": to_json(recording), "l2_bytes": target.l2,
-                           "layout": arena.layout(), "resident": list(resident)}
+                           "layout": arena.layout(), "resident": list(resident),
+                           "layouts": to_builtins(layouts)}
                 return self.processes.ask("executor", request, [arena.fd], SURVEY_S, "a kernel")
 
         surveyed = _begun(begin, lambda reply: replies.surveyed_of(reply, recording))()

@@ -43,6 +43,28 @@ class Access(JsonArray, frozen=True):
     count: _Instructions
 
 
+_Shape = Annotated[tuple[Annotated[int, Meta(ge=1, le=2**20)], ...], Meta(max_length=8)]
+_Bases = Annotated[tuple[Annotated[int, Meta(ge=0, le=2**24)], ...], Meta(max_length=24)]
+
+
+class AccessLayout(JsonArray, frozen=True):
+    """The elements that each thread of a program accesses in one operation.
+
+    The element of a register of a lane of a warp has a number in its block (row-major): the
+    exclusive or of an entry of ``registers``, ``lanes`` or ``warps`` for each bit that is set.
+    ``bits``: of an element. ``vector``: elements of one instruction of a thread.
+    """
+
+    line: _Line
+    kind: Literal["load", "store", "atomic"]
+    shape: _Shape
+    bits: Annotated[int, Meta(ge=8, le=64)]
+    vector: Annotated[int, Meta(ge=1, le=32)]
+    registers: _Bases
+    lanes: _Bases
+    warps: _Bases
+
+
 class Occupancy(JsonArray, frozen=True):
     """The number of programs resident on one SM (streaming multiprocessor).
 
@@ -80,8 +102,9 @@ class Binary(JsonObject):
     tl.dot is computed at each line, as (line, instruction, count), where the instruction is
     ``mma``, ``wgmma`` or ``tcgen05`` on tensor cores, else ``fma``. ``loop_shuffles``: instructions
     in loops by which threads of a warp pass each other values, as a reduction does, at each line,
-    as (line, count). ``ptx_sha256``: of the PTX without paths, lines and comments. Lines are those
-    of the kernel's own file, None where the compiler names none.
+    as (line, count). ``layouts``: of accesses to global memory by pointers. ``ptx_sha256``: of the
+    PTX without paths, lines and comments. Lines are those of the kernel's own file, None where the
+    compiler names none.
     """
 
     kernel: _Name
@@ -103,6 +126,7 @@ class Binary(JsonObject):
     products: Annotated[tuple[tuple[_Line, _Product, _Instructions], ...], _Entries] = ()
     conversions: _Instructions = 0
     loop_shuffles: Annotated[tuple[tuple[_Line, _Instructions], ...], _Entries] = ()
+    layouts: Annotated[tuple[AccessLayout, ...], _Entries] = ()
     ptx_sha256: Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")] = ""
     options: Annotated[dict[_Name, _Option], Meta(max_length=64)] = field(default_factory=dict)
 

@@ -18,7 +18,9 @@ class Traffic(JsonArray, frozen=True):
 
     ``sectors``: distinct sectors of 32 bytes of each access of each program, summed.
     ``ideal_sectors``: as few as would hold its bytes. ``unique_sectors``: distinct ones of the
-    whole launch.
+    whole launch. ``requests``: instructions of warps, where the layout of threads is known, else
+    0; ``request_sectors`` and ``request_lines``: distinct sectors, and lines of 128 bytes, of each
+    of them, summed. What a request has in common with another one of its program may hit L1.
     """
 
     line: int | None
@@ -29,6 +31,26 @@ class Traffic(JsonArray, frozen=True):
     sectors: Count
     ideal_sectors: Count
     unique_sectors: Count
+    requests: Count = 0
+    request_sectors: Count = 0
+    request_lines: Count = 0
+    request_bytes: Count = 0
+
+    @property
+    def sectors_per_request(self) -> float | None:
+        """Sectors of a warp's instruction; None where the layout of threads is unknown."""
+        return self.request_sectors / self.requests if self.requests else None
+
+    @property
+    def request_use(self) -> float:
+        """The useful share of the sectors of each request, 1 at best or where it is unknown."""
+        return min(1.0, self.request_bytes / (self.request_sectors * SECTOR)) \
+            if self.request_sectors else 1.0
+
+    @property
+    def l1_hits(self) -> float:
+        """Share of the requested sectors that an earlier request of the program brought to L1."""
+        return max(0.0, 1 - self.sectors / self.request_sectors) if self.request_sectors else 0.0
 
     @property
     def coalescing(self) -> float:

@@ -180,7 +180,16 @@ def movement(moved: Traffic) -> str:
     """Such as ``x_ptr: 33.6 MB loaded, sectors 100 % used, moved once``."""
     times = "once" if moved.redundancy < 1.005 else f"{q.three(moved.redundancy)} times"
     return (f"{moved.tensor}: {q.bytes_(moved.bytes)} {_DONE.get(moved.kind, moved.kind)}, "
-            f"sectors {q.share(moved.coalescing)} used, moved {times}")
+            f"sectors {q.share(moved.coalescing)} used, moved {times}{requests(moved)}")
+
+
+def requests(moved: Traffic) -> str:
+    """Such as ``, 16 sectors per request``; empty where the layout of threads is unknown."""
+    if moved.sectors_per_request is None:
+        return ""
+    hits = f", L1 hits of neighboring requests {q.share(moved.l1_hits)}" \
+        if moved.l1_hits > _SOME_HITS and moved.kind == "load" else ""
+    return f", {q.three(moved.sectors_per_request)} sectors per request{hits}"
 
 
 # Advice, and the roofline
@@ -201,6 +210,7 @@ def summary(inspection: Inspection) -> str:
     return " and ".join(q.plural(count, kind) for count, kind in counts if count)
 
 
+_SOME_HITS = 0.01  # of the sectors that are requested
 ALL_CLEAR = ("No known defect was found. Compiled code and counted bytes cannot prove that a "
              "kernel is fast: that needs a GPU.")
 HINTS = "A hint names a possible improvement; it may not cost time as things are."

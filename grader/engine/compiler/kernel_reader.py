@@ -9,14 +9,15 @@ from typing import Any
 
 from triton import knobs
 
-from grader.engine.compiler import ptx, ttgir
+from grader.engine.compiler import layouts, ptx, ttgir
 from grader.engine.compiler.ptx import PtxInstruction
-from grader.engine.compiler.targets import Target, occupancy
+from grader.engine.compiler.targets import WARP, Target, occupancy
 from grader.recording.compiled_kernel import (
     LONGEST,
     MOST_ENTRIES,
     Access,
     AccessKind,
+    AccessLayout,
     Binary,
     Factor,
     TensorCores,
@@ -74,6 +75,7 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
         products=products, conversions=_conversions(steps, middle),
         loop_shuffles=_most_used(Counter((one.line,) for one in steps
                                          if one.in_loop and one.opcode.startswith("shfl."))),
+        layouts=tuple(_layouts(middle, ptx.own_file(code), accesses, metadata.num_warps)),
         ptx_sha256=ptx.sha256(code),
         options={name: value for name, value in options.items() if _is_plain(value)})
 
@@ -122,6 +124,30 @@ def _access(one: PtxInstruction) -> tuple[AccessKind, int] | None:
     kind = _TYPE.fullmatch(parts[-1])
     bits = int(kind[1]) * (2 if kind[2] else 1) if kind else 0
     return _KINDS[parts[0]], lanes * bits
+
+
+def _layouts(middle: str, file: str, accesses: Iterable[tuple[int | None, AccessKind, int]],
+             warps: int) -> list[AccessLayout]:
+    """Layouts of accesses by pointers, each once; those that are not read are left out."""
+    aliases = layouts.aliases_of(middle)
+    widths: dict[tuple[int | None, str], int] = {}
+    for line, kind, bits in accesses:
+        widths[line, kind] = max(bits, widths.get((line, kind), 0))
+    distinct: dict[AccessLayout, None] = {}
+    for one in ttgir.pointer_accesses(middle, file):
+        size = re.search(r"\d+", one.element)
+        bits = max(8, int(size[0])) if size else 0
+        width = widths.get((one.line, "async copy" if one.copies else one.kind), 0)
+        if not 8 <= bits <= 64 or width < bits:
+            continue
+        try:
+            spread = layouts.bases(one.layout, one.shape, aliases) if one.shape else \
+                layouts.Bases((), (0,) * (WARP.bit_length() - 1), (0,) * (warps.bit_length() - 1))
+        except layouts.UnknownLayout:
+            continue
+        vector = min(width // bits, 1 << len(spread.registers))
+        known[AccessLayout(one.line, one.kind, one.shape, bits, vector, *spread)] = None
+    return list(known)[:MOST_ENTRIES]
 
 
 def _tensor_product(one: PtxInstruction) -> TensorCores:

@@ -1,7 +1,8 @@
 """Reads Triton's IR (TTIR, TTGIR): pipelines, layouts, products and their places."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
 
 from grader.engine.compiler.ptx import Place
 
@@ -12,6 +13,11 @@ _CALLSITE = re.compile(r"callsite\((#loc\d*) at (#loc\d*)\)$")
 _SOURCE = re.compile(r'"([^"]*)":(\d+):(\d+)')
 _STAGED = re.compile(
     r"ttg\.memdesc_index .* : !ttg\.memdesc<(\d+)x([\dx]*)x(\w+), [^>]*#smem[^>]*> ->")
+_ACCESS = re.compile(
+    r"\b(tt\.load|tt\.store|tt\.atomic_rmw|tt\.atomic_cas|ttg\.async_copy_global_to_local) ")
+_POINTERS = re.compile(  # the first operand's type
+    r": \(?(?:tensor<(?P<shape>(?:\d+x)+))?!tt\.ptr<(?P<element>\w+)>")
+_DEEPEST = 64  # calls
 _DOT = re.compile(r"\btt\.dot(?:_scaled)? ")
 _GROUP_DOT = re.compile(  # on tensor cores of Hopper: the sum that it goes on with, and its limit
     r"ttng\.warp_group_dot %[\w#]+, %[\w#]+, (%[\w#]+)(?:, (%\w+))? .*maxNumImpreciseAcc = (\d+)"
@@ -19,6 +25,64 @@ _GROUP_DOT = re.compile(  # on tensor cores of Hopper: the sum that it goes on w
 _ZERO = re.compile(r"^\s*(%\w+) = arith\.constant (?:dense<0\.0+e\+00>|false)", re.MULTILINE)
 _RESULT = re.compile(r"-> tensor<[^<>]*?, (#\w+)[^<>]*>")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<", re.MULTILINE)
+
+
+class PointerAccess(NamedTuple):
+    """An operation that accesses global memory by pointers; ``layout`` is empty for a scalar."""
+
+    kind: Literal["load", "store", "atomic"]
+    copies: bool  # to shared memory, asynchronously
+    line: int | None  # of the kernel's file
+    shape: tuple[int, ...]
+    element: str
+    layout: str
+
+
+def pointer_accesses(ttgir: str, file: str) -> Iterator[PointerAccess]:
+    """The accesses to global memory by pointers, in order.
+
+    Args:
+        file: name of the kernel's file.
+    """
+    locations = dict(_ALIAS.findall(ttgir))
+    for row in ttgir.splitlines():
+        access = _ACCESS.search(row)
+        pointers = _POINTERS.search(row) if access else None
+        if access is None or pointers is None:
+            continue
+        kind: Literal["load", "store", "atomic"] = (
+            "store" if access[1] == "tt.store" else "atomic" if "atomic" in access[1] else "load")
+        shape = tuple(map(int, pointers["shape"].split("x")[:-1])) if pointers["shape"] else ()
+        layout = _closed(row[pointers.end():].removeprefix(", ")) if shape else ""
+        trailing = _TRAILING.search(row)
+        line = next((line for name, line in _frames(trailing[1] if trailing else "", locations)
+                     if name == file), None)
+        yield PointerAccess(kind, access[1].startswith("ttg."), line, shape, pointers["element"],
+                            layout)
+
+
+def _closed(text: str) -> str:
+    """The text as far as the bracket that closes what is around it."""
+    depth = 0
+    for at, character in enumerate(text):
+        depth += (character in "<{[(") - (character in ">}])")
+        if depth < 0:
+            return text[:at].strip()
+    return text
+
+
+def _frames(text: str, locations: dict[str, str], depth: int = 0) -> Iterator[tuple[str, int]]:
+    """Files and lines of a location, the innermost first."""
+    text = locations.get(text, text)
+    if depth > _DEEPEST:
+        return
+    if source := _SOURCE.match(text):
+        yield source[1].rpartition("/")[2], int(source[2])
+    elif named := _NAMED.match(text):
+        yield from _frames(named[1], locations, depth + 1)
+    elif call := _CALLSITE.match(text):
+        for part in call.groups():
+            yield from _frames(part, locations, depth + 1)
 
 
 def multiplies(ttir: str) -> bool:

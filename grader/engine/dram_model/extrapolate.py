@@ -303,6 +303,7 @@ class _Scaled:
         self._sampled = 0
         # lanes, bytes, sectors, ideal sectors
         self._sums: dict[Key, Array] = defaultdict(lambda: np.zeros(4))
+        self._requests: dict[Key, Array] = defaultdict(lambda: np.zeros(4))
         # of each program that ran: its number, sectors, weights, and the programs it represents
         self._touched: dict[Key, list[tuple[Array, ...]]] = defaultdict(list)
         self._visits: dict[tuple[int | None, str, tuple[str, ...]], float] = defaultdict(float)
@@ -322,6 +323,8 @@ class _Scaled:
             self._flops += trail.products * float(stands.mean())
             for visit, count in trail.visits.items():
                 self._visits[visit] += count * float(stands.mean())
+            for key, requests in trail.requests.items():
+                self._requests[key] += requests * float(stands.mean())
             for place, count in trail.passes.items():
                 sums = self._passes[place]
                 sums[0] += count * float(stands.mean())
@@ -364,7 +367,8 @@ class _Scaled:
 
     def _traffic(self) -> tuple[Traffic, ...]:
         rows = [Traffic(key.line, key.kind, self._region(key).name[:_LONGEST_NAME],
-                        *(round(each) for each in (*sums, min(self._distinct([key]), sums[2]))))
+                        *(round(each) for each in (*sums, min(self._distinct([key]), sums[2]),
+                                                   *self._requests[key])))
                 for key, sums in self._sums.items()]
         heaviest = sorted(rows, key=lambda t: -t.sectors)[:_MOST_PLACES]
         return tuple(sorted(heaviest, key=lambda t: (t.line or 0, t.kind, t.tensor)))

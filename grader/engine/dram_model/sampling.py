@@ -8,7 +8,7 @@ last one run, and what they do counts for all of them.
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.engine.dram_model.warp_requests import requests_of
 from grader.engine.interpreter.address_space import Part, Region
 from grader.engine.interpreter.block_value import Array, Handle
 from grader.engine.interpreter.errors import explain
@@ -27,7 +28,14 @@ from grader.engine.interpreter.patch_triton import installed
 from grader.engine.interpreter.rewrite import rewritten
 from grader.engine.interpreter.source_blocks import SourceBlock, statement_of
 from grader.engine.interpreter.traffic import Key, Ledger
-from grader.engine.interpreter.transaction import Attempt, Diverged, Poll, of_all_programs
+from grader.engine.interpreter.transaction import (
+    Attempt,
+    Diverged,
+    Poll,
+    line_in,
+    of_all_programs,
+)
+from grader.recording.compiled_kernel import AccessLayout
 from grader.report import Refusal
 
 _CHUNK_COST = 1 << 19  # of programs that run at once
@@ -68,6 +76,8 @@ class Trail(Ledger):
         self.accesses: list[SampledAccess] = []
         self.visits: dict[tuple[int | None, str, tuple[str, ...]], float] = {}
         self.passes: dict[tuple[Calls, SourceBlock], float] = {}  # executions by all programs
+        # requests of warps, their sectors, lines and bytes, of all programs
+        self.requests: dict[Key, Array] = {}
         self.products = 0.0  # FLOP of tl.dot, over all programs
         self.weight: Any = 1.0
         self.nest: tuple[tuple[int, float], ...] = ()
@@ -95,6 +105,11 @@ class Trail(Ledger):
                 self.passes.setdefault((calls, block), 0.0)
         weight = np.broadcast_to(self.weight, (self.programs,))
         self.passes[calls, blocks[number]] += float(weight.sum())
+
+    def request(self, key: Key, counts: Array) -> None:
+        """Counts what one program requests; others of the group do alike."""
+        weight = np.broadcast_to(self.weight, (self.programs,))
+        self.requests[key] = self.requests.get(key, np.zeros(4)) + counts * weight.sum()
 
     def merge(self, other: Ledger) -> None:
         """Does nothing: each trail is read by itself."""
@@ -129,6 +144,8 @@ class Addresses(Memory):
         self.known: set[int] = set()  # ids of storages
         self.turns_run = TURNS[0]  # most iterations of a loop that are run
         self.deadline = float("inf")
+        self.layouts: Mapping[tuple[int | None, str, tuple[int, ...]], AccessLayout] = {}
+        self.counts_requests = False
         # unknown values are drawn from it instead of being zero: addresses may depend on them
         self.trial: np.random.Generator | None = None
 
@@ -177,6 +194,40 @@ class Addresses(Memory):
                 calls[:0] = statement_of(file, frame.f_lineno)
         self.trail.passed(tuple(calls), blocks, number)
 
+    def load(self, pointers: Handle, mask: Handle | None, other: Handle | None, *,
+             volatile: bool = False) -> Handle:
+        with self._requested("load", pointers, mask):
+            return super().load(pointers, mask, other, volatile=volatile)
+
+    def store(self, pointers: Handle, mask: Handle | None, value: Handle) -> None:
+        with self._requested("store", pointers, mask):
+            super().store(pointers, mask, value)
+
+    @contextmanager
+    def _requested(self, kind: str, pointers: Handle, mask: Handle | None) -> Iterator[None]:
+        """Counts the requests of an access; within the block, none are counted."""
+        if not self.counts_requests:
+            yield
+            return
+        self._request(kind, pointers, mask)
+        self.counts_requests = False  # a turned block is accessed by the same method
+        try:
+            yield
+        finally:
+            self.counts_requests = True
+
+    def _request(self, kind: str, pointers: Handle, mask: Handle | None) -> None:
+        line = line_in(self.running.file)
+        layout = self.layouts.get((line, kind, tuple(pointers.shape)))
+        region = self.running.regions.of(int(pointers.data.flat[0]))
+        if layout is None or region is None:
+            return
+        programs = self.attempt.count
+        rows = sorted({0, programs // 3, 2 * programs // 3, programs - 1})
+        counts = requests_of(layout, pointers, mask, rows)
+        if counts is not None:
+            self.trail.request(Key(line, kind, region.number), counts)
+
     def _read(self, parts: Sequence[Part], mask: Handle | None, other: Handle | None,
               dtype: np.dtype[Any], rows: int, shape: tuple[int, ...]) -> Array:
         if parts and all(id(part.region.storage) in self.known for part in parts):
@@ -203,6 +254,8 @@ class Addresses(Memory):
     def atomic(self, operation: str, pointers: Handle, mask: Handle | None, value: Handle, *,
                ordered: bool, compare: Handle | None = None) -> Handle:
         dtype = value.data.dtype
+        if self.counts_requests:
+            self._request("atomic", pointers, mask)
         access, parts = self._located("atomic", pointers, mask, dtype, self.attempt.count)
         self._count(access, parts)
         result = np.zeros((1,) * (len(pointers.shape) + 1), dtype)
@@ -222,10 +275,11 @@ class Sampler:
     """One launch on a memory of addresses; ``run`` runs any of its programs."""
 
     def __init__(self, kernel: Any, grid: tuple[int, int, int], arguments: Mapping[str, Any],
-                 memory: Addresses) -> None:
+                 memory: Addresses, layouts: Iterable[AccessLayout] = ()) -> None:
         """Raises:
             SamplingStopped: an argument is of no type that a kernel takes.
         """
+        memory.layouts = {(one.line, one.kind, one.shape): one for one in layouts}
         self.memory, self._function = memory, kernel.fn
         memory.begin(grid, kernel.fn.__code__.co_filename)
         with self._installed():
@@ -254,6 +308,7 @@ class Sampler:
         """
         done: Groups = []
         groups = deque([programs])
+        self.memory.counts_requests = not silent
         with self._installed():
             while groups:
                 group = groups.popleft()

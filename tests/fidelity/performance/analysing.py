@@ -18,7 +18,7 @@ from grader.engine.compiler.targets import Target
 from grader.executor.compile_service import binder
 from grader.executor.survey import survey
 from grader.recording.arena import extent, itemsize
-from grader.recording.compiled_kernel import Binary
+from grader.recording.compiled_kernel import AccessLayout, Binary
 from grader.recording.launch_stats import Survey
 from grader.recording.model import Launch, View
 from grader.submission.dataflow import indirect_lines
@@ -52,7 +52,8 @@ def analyse(case: Case, target: Target) -> Analysis:
     started = time.perf_counter()
     launches = recorded.recording.launches
     binaries = [binary for _, binary in compiled(recorded, target)]
-    surveys, why = surveyed(recorded, [b.occupancy.programs for b in binaries], target)
+    surveys, why = surveyed(recorded, [b.occupancy.programs for b in binaries], target,
+                            [binary.layouts for binary in binaries])
     observed = tuple(
         Observed(binary, made, _indexed(recorded, launch), *_tensors(launch))
         for launch, binary, made in zip(launches, binaries, surveys, strict=True))
@@ -73,14 +74,15 @@ def compiled(recorded: Recorded, target: Target) -> list[tuple[Any, Binary]]:
     return made
 
 
-def surveyed(recorded: Recorded, resident: Sequence[int], target: Target
-             ) -> tuple[list[Survey | None], str]:
+def surveyed(recorded: Recorded, resident: Sequence[int], target: Target,
+             layouts: Sequence[Sequence[AccessLayout]] = ()) -> tuple[list[Survey | None], str]:
     """What every launch moves, and why not where that cannot be told."""
     fd, layout = _arena(recorded)
     try:
         launches, findings = survey(
             recorded.recording, layout, fd, recorded.kernels,
-            [max(1, programs * target.multiprocessors) for programs in resident], target.l2)
+            [max(1, programs * target.multiprocessors) for programs in resident], target.l2,
+            layouts)
     finally:
         os.close(fd)
     why = "; ".join([finding.seen for finding in findings]

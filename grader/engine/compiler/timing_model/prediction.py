@@ -189,12 +189,19 @@ def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
             price = cost(step, target, dot)
             pipes["issue"] += runs * binary.warps / SCHEDULERS
             pipes[price.pipe] += runs * binary.warps * price.busy
-    looked_up = sum(row.sectors * _spread(row) for row in survey.traffic) / survey.programs
-    pipes["lsu"] = max(pipes["lsu"], looked_up / _SCATTERED)
+    looked_up = sum(map(_lookups, survey.traffic)) / survey.programs
+    pipes["lsu"] = max(pipes["lsu"], looked_up)
     rates = [rate(step, target) for step in code.instructions if multiplied(step)]
     if binary.tensor_cores and rates:  # where the opcodes have no shapes
         pipes["tensor"] = max(pipes["tensor"], survey.flops / survey.programs / max(rates))
     return max(*pipes.values(), _norm(_PRODUCTS, [pipes["tensor"], pipes["xu"]]))
+
+
+def _lookups(row: Traffic) -> float:
+    """Cycles of L1 for an access: it looks up one line of a request, or moves 128 bytes of it."""
+    if row.requests:
+        return max(row.request_lines, row.request_sectors / _SCATTERED)
+    return row.sectors * _spread(row) / _SCATTERED
 
 
 def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: float
@@ -240,7 +247,8 @@ def _l2(binary: Binary, survey: Survey, target: Target) -> float:
     """Bytes between L2 and the SMs, weighted by the cost of their sectors.
 
     Of several lines that read the same sectors of a tensor, only the first counts if L1 holds what
-    the resident programs of one SM read.
+    the resident programs of one SM read. Requests of one access are taken to find in L1 what others
+    of it have read: strided and overlapping loads on an H200 took no longer than their sectors.
     """
     resident, room = _resident(binary, survey, target), _l1_bytes(binary, survey, target)
     weighed = 0.0
