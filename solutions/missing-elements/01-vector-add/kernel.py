@@ -100,7 +100,7 @@ def check_arguments(x: torch.Tensor, y: torch.Tensor) -> None:
 # Going further: odd lengths
 #
 # Triton compiles a variant for integer arguments that are multiples of 16. With such a length, 8
-# neighboring elements are either all inside or all outside, so one instruction moves them. With any
+# contiguous elements are either all inside or all outside, so one instruction moves them. With any
 # other length, masked accesses move one element each. But only the last tile needs a mask.
 
 

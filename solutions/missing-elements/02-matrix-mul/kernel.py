@@ -147,7 +147,7 @@ def check_arguments(a: torch.Tensor, b: torch.Tensor) -> None:
 # Going further: rows that are not multiples of 16 elements
 #
 # A thread copies 16 bytes of a row at once if Triton knows that rows start at multiples of 16 bytes
-# and that 8 neighboring columns are all inside or all outside. Of sizes such as 5,000 = 8 * 625 it
+# and that 8 contiguous columns are all inside or all outside. Of sizes such as 5,000 = 8 * 625 it
 # does not, and then nothing is copied asynchronously either: hints say so. In rows of 4,101
 # elements it is not true. There, padding makes it true: zeros add nothing to a sum, and copying
 # M * K + K * N elements costs little beside M * N * K products.

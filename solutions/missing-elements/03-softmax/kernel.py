@@ -114,7 +114,7 @@ def check_argument(x: torch.Tensor) -> None:
 #
 # Triton compiles variants for integer arguments that are multiples of 16. Of 5,000 = 8 * 625 it
 # assumes nothing, so a thread moves one element per instruction. Hints state what is true: rows
-# start at multiples of ALIGN elements, and of ALIGN neighboring columns, all or none are inside.
+# start at multiples of ALIGN elements, and of ALIGN contiguous columns, all or none are inside.
 
 
 @triton.jit

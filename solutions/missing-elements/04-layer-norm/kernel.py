@@ -161,7 +161,7 @@ def check_arguments(
 #
 # As in softmax: a program owns several narrow rows, because many small programs take longer to
 # start than to run. The hints state what Triton sees by itself only for multiples of 16: rows start
-# at multiples of ALIGN elements, and of ALIGN neighboring columns, all or none are inside.
+# at multiples of ALIGN elements, and of ALIGN contiguous columns, all or none are inside.
 
 
 @triton.jit
