@@ -63,12 +63,16 @@ def linear_row(name: str, own: Callable[[Any], Function], eager: Function, m: in
 def activated(act: str, eager: Function, m: int, k: int, n: int, dtype: torch.dtype, **goal: Any
               ) -> Row:
     """act(x @ w.T + b); cuBLAS has an epilogue of its own for ReLU."""
-    more = {"torch._addmm_activation": lambda x, w, b: torch._addmm_activation(b, x, w.T)}
+    more: dict[str, Function] = {
+        "solution, persistent": lambda x, w, b: solution(
+            "fused-operations").linear_bias_act_persistent(x, w, b, act.lower())}
+    if act == "ReLU":
+        more["torch._addmm_activation"] = lambda x, w, b: torch._addmm_activation(b, x, w.T)
     return linear_row(
         f"linear, bias and {act} {m}x{k} into {n}",
         lambda module: lambda x, w, b: module.linear_bias_act(x, w, b, act.lower()),
         lambda x, w, b: eager(F.linear(x, w, b)), m, k, n, dtype,
-        more=more if act == "ReLU" else None, **goal)
+        more=more, **goal)
 
 
 def fused_rows() -> list[Row]:

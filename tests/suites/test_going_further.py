@@ -58,3 +58,40 @@ def test_products_of_any_size(sizes: tuple[int, int, int]) -> None:
 
     assert c.is_contiguous()
     torch.testing.assert_close(c.double(), a.double() @ b.double(), rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("act", ["relu", "silu"])
+def test_a_persistent_layer(act: str) -> None:
+    x, w = (torch.randn(rows, 520, dtype=torch.float16) for rows in (600, 528))
+    b = torch.randn(528, dtype=torch.float16)
+
+    with interpreted():
+        y = solution("fused-operations").linear_bias_act_persistent(x, w / 23, b, act)
+
+    exact = getattr(F, act)(F.linear(x.double(), (w / 23).double(), b.double()))
+    torch.testing.assert_close(y.double(), exact, rtol=2e-3, atol=5e-3)
+
+
+def test_a_persistent_product_in_rows_of_no_16_bytes() -> None:
+    a = torch.randn(513, 515, dtype=torch.float16)
+    b = torch.randn(515, 517, dtype=torch.float16)
+
+    with interpreted():
+        c = solution("advanced-optimizations").matmul_persistent(a, b)
+
+    assert c.is_contiguous()
+    torch.testing.assert_close(c.double(), a.double() @ b.double(), rtol=2e-3, atol=2e-2)
+
+
+@pytest.mark.parametrize("columns", [100, 5_000])
+def test_scales_of_rows_in_one_launch(columns: int) -> None:
+    x = torch.randn(3, columns, dtype=torch.float16)
+    x[1] = 0
+
+    with interpreted():
+        q, scale = solution("fp8-matmul").quantize_fp8(x, per_row=True)
+
+    expected = x.abs().amax(1, keepdim=True).float() / 448
+    expected[1] = 1
+    torch.testing.assert_close(scale, expected)
+    torch.testing.assert_close(q.float() * scale, x.float(), rtol=2**-4, atol=1e-2)

@@ -60,6 +60,25 @@ DESIGN = {
 
 
 @triton.jit
+def load_tile(ptrs, mask, whole):
+    """Loads a tile, without a mask if it is whole: masked accesses of odd lengths are narrow."""
+    if whole:  # noqa: SIM108 - a pair with store_tile
+        tile = tl.load(ptrs)
+    else:
+        tile = tl.load(ptrs, mask=mask)
+    return tile
+
+
+@triton.jit
+def store_tile(ptrs, tile, mask, whole):
+    """Stores a tile, without a mask if it is whole."""
+    if whole:
+        tl.store(ptrs, tile)
+    else:
+        tl.store(ptrs, tile, mask=mask)
+
+
+@triton.jit
 def poly_kernel(
     x_ptr, out_ptr,  # [n]
     n,
@@ -67,41 +86,44 @@ def poly_kernel(
     BLOCK: tl.constexpr,
 ):
     """out[i] = coeffs[0] + coeffs[1] x[i] + ... One program owns BLOCK elements."""
-    offs = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
+    first = tl.program_id(axis=0).to(tl.int64) * BLOCK
+    offs = first + tl.arange(0, BLOCK)
+    mask, whole = offs < n, first + BLOCK <= n
+    x = load_tile(x_ptr + offs, mask, whole).to(tl.float32)
 
     last: tl.constexpr = len(coeffs) - 1
     acc = tl.full([BLOCK], 0.0, tl.float32) + coeffs[last]
     for i in tl.static_range(last):
         acc = acc * x + coeffs[last - 1 - i]
 
-    tl.store(out_ptr + offs, acc.to(out_ptr.dtype.element_ty), mask=mask)
+    store_tile(out_ptr + offs, acc.to(out_ptr.dtype.element_ty), mask, whole)
 
 
 @triton.jit
 def swish_kernel(x_ptr, out_ptr, n, beta, BLOCK: tl.constexpr):
     """out[i] = x[i] sigmoid(beta x[i]). One program owns BLOCK elements."""
-    offs = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
+    first = tl.program_id(axis=0).to(tl.int64) * BLOCK
+    offs = first + tl.arange(0, BLOCK)
+    mask, whole = offs < n, first + BLOCK <= n
+    x = load_tile(x_ptr + offs, mask, whole).to(tl.float32)
 
     y = x * (1 / (1 + tl.exp(-beta * x)))  # as a product, -inf gives -inf * 0, which is NaN
 
-    tl.store(out_ptr + offs, y.to(out_ptr.dtype.element_ty), mask=mask)
+    store_tile(out_ptr + offs, y.to(out_ptr.dtype.element_ty), mask, whole)
 
 
 @triton.jit
 def glu_kernel(x_ptr, gate_ptr, out_ptr, n, BLOCK: tl.constexpr):
     """out[i] = x[i] sigmoid(gate[i]). One program owns BLOCK elements."""
-    offs = tl.program_id(axis=0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
-    gate = tl.load(gate_ptr + offs, mask=mask).to(tl.float32)
+    first = tl.program_id(axis=0).to(tl.int64) * BLOCK
+    offs = first + tl.arange(0, BLOCK)
+    mask, whole = offs < n, first + BLOCK <= n
+    x = load_tile(x_ptr + offs, mask, whole).to(tl.float32)
+    gate = load_tile(gate_ptr + offs, mask, whole).to(tl.float32)
 
     y = x * (1 / (1 + tl.exp(-gate)))
 
-    tl.store(out_ptr + offs, y.to(out_ptr.dtype.element_ty), mask=mask)
+    store_tile(out_ptr + offs, y.to(out_ptr.dtype.element_ty), mask, whole)
 
 
 @triton.jit

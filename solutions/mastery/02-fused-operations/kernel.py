@@ -26,6 +26,7 @@ GELU: Hendrycks, Gimpel, arXiv:1606.08415.
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
@@ -97,6 +98,25 @@ def silu(x):
 
 
 @triton.jit
+def load_tile(ptrs, mask, whole):
+    """Loads a tile, without a mask if it is whole: masked accesses of odd lengths are narrow."""
+    if whole:  # noqa: SIM108 - a pair with store_tile
+        tile = tl.load(ptrs)
+    else:
+        tile = tl.load(ptrs, mask=mask)
+    return tile
+
+
+@triton.jit
+def store_tile(ptrs, tile, mask, whole):
+    """Stores a tile, without a mask if it is whole."""
+    if whole:
+        tl.store(ptrs, tile)
+    else:
+        tl.store(ptrs, tile, mask=mask)
+
+
+@triton.jit
 def add_relu_mul_kernel(
     x_ptr, bias_ptr, out_ptr,  # [R, C], [C], [R, C], contiguous
     R, C,
@@ -113,16 +133,20 @@ def add_relu_mul_kernel(
         across = tl.cdiv(C, BLOCK_C)
         pid_r, pid_c = pid_c // across, pid_c % across
     rows = tl.cast(pid_r, tl.int64) * BLOCK_R + tl.arange(0, BLOCK_R)  # * C passes 2**31
-    cols = pid_c.to(tl.int64) * BLOCK_C + tl.arange(0, BLOCK_C)
+    first_c = pid_c.to(tl.int64) * BLOCK_C
+    cols = first_c + tl.arange(0, BLOCK_C)
     offs = rows[:, None] * C + cols[None, :]
     mask = (rows < R)[:, None] & (cols < C)[None, :]
+    whole = False  # in a matrix, a mask costs nothing: accesses are narrow if the rows are odd
+    if ONE_ROW:
+        whole = first_c + BLOCK_C <= C
 
-    x = tl.load(x_ptr + offs, mask=mask).to(tl.float32)
-    bias = tl.load(bias_ptr + cols, mask=cols < C).to(tl.float32)
+    x = load_tile(x_ptr + offs, mask, whole).to(tl.float32)
+    bias = load_tile(bias_ptr + cols, cols < C, whole).to(tl.float32)
 
     y = relu(x + bias[None, :]) * scale
 
-    tl.store(out_ptr + offs, y.to(out_ptr.dtype.element_ty), mask=mask)
+    store_tile(out_ptr + offs, y.to(out_ptr.dtype.element_ty), mask, whole)
 
 
 def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> torch.Tensor:
@@ -317,6 +341,7 @@ def layer_norm_gelu_kernel(
     C,
     stride_x,                              # elements between rows
     eps,
+    ALIGN: tl.constexpr,                   # power of two that divides C and stride_x
     BLOCK_C: tl.constexpr,                 # power of two >= C
 ):
     """out[r] = gelu((x[r] - mean) * rstd * weight + bias). One program owns row r.
@@ -325,8 +350,10 @@ def layer_norm_gelu_kernel(
     """
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
     cols = tl.arange(0, BLOCK_C)
-    mask = cols < C
-    x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
+    # Without these hints, only multiples of 16 columns are loaded 16 bytes at a time.
+    mask = tl.max_constancy(cols < C, ALIGN)
+    x_start, out_start = tl.multiple_of(row * stride_x, ALIGN), tl.multiple_of(row * C, ALIGN)
+    x = tl.load(x_ptr + x_start + cols, mask=mask, other=0.0).to(tl.float32)
 
     mean = tl.sum(x, axis=0) / C
     centered = tl.where(mask, x - mean, 0.0)  # padding would contribute mean**2
@@ -336,7 +363,7 @@ def layer_norm_gelu_kernel(
     bias = tl.load(bias_ptr + cols, mask=mask).to(tl.float32)
     y = gelu(centered * rstd * weight + bias)
 
-    tl.store(out_ptr + row * C + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
+    tl.store(out_ptr + out_start + cols, y.to(out_ptr.dtype.element_ty), mask=mask)
 
 
 def layer_norm_gelu(
@@ -360,7 +387,7 @@ def layer_norm_gelu(
         num_warps = 4 if block_c <= 2048 else 8 if block_c <= 8192 else 16
         layer_norm_gelu_kernel[(R,)](
             x, weight.contiguous(), bias.contiguous(), out, C, x.stride(0), float(eps),
-            BLOCK_C=block_c, num_warps=num_warps,
+            ALIGN=math.gcd(16, C, x.stride(0)), BLOCK_C=block_c, num_warps=num_warps,
         )
     return out
 
@@ -587,6 +614,66 @@ def check_number(name: str, value: object) -> None:
     """Refuses anything but a real number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name}: expected a number, got {type(value).__name__}")
+
+
+# ---------------------------------------------------------------------------------------------
+# Going further: one program per SM
+#
+# With a tile per program, an SM idles while a tile's first loads are on their way and while its
+# result is stored. A persistent program loads the next tile meanwhile, in one flattened loop over
+# tiles and steps, as in track2/advanced-optimizations.
+
+
+@triton.jit
+def persistent_linear_kernel(
+    x_desc, w_desc, b_ptr, out_desc,  # of x, w and half a tile of out; b has N elements
+    M, N, K,
+    ACT: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):
+    """out = act(x @ w.T + b). One program owns every num_programs-th tile."""
+    HALF: tl.constexpr = BLOCK_N // 2
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0), flatten=True):
+        tile_m, tile_n = grouped_pid(tile, tiles_m, tiles_n, GROUP_M)
+        row, col = tile_m * BLOCK_M, tile_n * BLOCK_N
+
+        acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for step in range(tl.cdiv(K, BLOCK_K)):
+            x = x_desc.load([row, step * BLOCK_K])
+            w = w_desc.load([col, step * BLOCK_K]).T
+            acc = tl.dot(x, w, acc)
+
+        halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
+        for half in tl.static_range(2):  # needs half the shared memory, so that 4 stages fit
+            cols = col + half * HALF + tl.arange(0, HALF)
+            part = finished(halves[half], b_ptr, cols, cols < N, ACT)
+            out_desc.store([row, col + half * HALF], part.to(out_desc.dtype))
+
+
+def linear_bias_act_persistent(
+    x: torch.Tensor, w: torch.Tensor, b: torch.Tensor | None,
+    act: Literal["none", "relu", "gelu", "silu"] = "none",
+) -> torch.Tensor:
+    """Returns ``linear_bias_act(...)`` by a persistent kernel, for large layers on Hopper.
+
+    Share of the speed of torch._addmm_activation, H200, float16 with ReLU: 8,192 x 1,024 into
+    4,096, 94 % with a tile per program and 100 % here; 4,096 x 6,000 into 5,000, 80 % and 99 %.
+    """
+    check_linear(x, w, b)
+    (M, K), N = x.shape, w.shape[0]
+    y = torch.empty((M, N), dtype=x.dtype, device=x.device)
+    fits = min(M, N, K) >= LARGE and all(map(is_described, (x, w, y)))
+    if x.dtype == torch.float32 or not fits or not on_hopper():
+        return linear_bias_act(x, w, b, act)
+    sides = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64}
+    tiles = triton.cdiv(M, 128) * triton.cdiv(N, 256)
+    persistent_linear_kernel[(min(tiles, multiprocessors(x)),)](
+        TensorDescriptor.from_tensor(x, [128, 64]), TensorDescriptor.from_tensor(w, [256, 64]),
+        None if b is None else b.contiguous(), TensorDescriptor.from_tensor(y, [128, 128]),
+        M, N, K, ACT=act, **sides, GROUP_M=8, num_warps=8, num_stages=4,
+    )
+    return y
 
 
 if __name__ == "__main__":

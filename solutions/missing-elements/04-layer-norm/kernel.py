@@ -185,12 +185,13 @@ def layer_norm_tile_kernel(
 
     x_rows = x_ptr + tl.multiple_of(rows * stride_xm, ALIGN)
     x = tl.load(x_rows[:, None] + offs[None, :], mask=inside, other=0.0).to(tl.float32)
-    w = tl.load(weight_ptr + offs, mask=in_cols).to(tl.float32)  # once for all rows
-    b = tl.load(bias_ptr + offs, mask=in_cols).to(tl.float32)
 
     m = tl.sum(x, axis=1) / n_cols
     d = tl.where(inside, x - m[:, None], 0.0)
     r = 1.0 / tl.sqrt(tl.sum(d * d, axis=1) / n_cols + eps)
+
+    w = tl.load(weight_ptr + offs, mask=in_cols).to(tl.float32)  # once for all rows
+    b = tl.load(bias_ptr + offs, mask=in_cols).to(tl.float32)
     normalized = d * r[:, None] * w[None, :] + b[None, :]
 
     out_rows = out_ptr + tl.multiple_of(rows * stride_om, ALIGN)

@@ -25,6 +25,8 @@ documentation.
 
 from __future__ import annotations
 
+import math
+
 import torch
 import triton
 import triton.language as tl
@@ -143,6 +145,7 @@ def locked_sums_kernel(
     buffer_ptr, lock_ptr,    # [groups, N] and [groups, blocks of columns], initially 0
     M, N, groups,
     stride_xm, stride_xn,    # elements
+    ALIGN: tl.constexpr,     # power of two that divides N and stride_xm
     BLOCK_M: tl.constexpr,   # rows per step
     BLOCK_N: tl.constexpr,   # columns per program
     STEPS: tl.constexpr,     # per program
@@ -155,8 +158,10 @@ def locked_sums_kernel(
     pid_n = tl.program_id(axis=1)
     cols = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     rows = pid_m.to(tl.int64) * (STEPS * BLOCK_M) + tl.arange(0, BLOCK_M)
-    in_n = cols < N
-    x_ptrs = x_ptr + rows[:, None] * stride_xm + cols.to(tl.int64)[None, :] * stride_xn
+    # Without these hints, only multiples of 16 columns are loaded 16 bytes at a time.
+    in_n = tl.max_constancy(cols < N, ALIGN)
+    x_rows = x_ptr + tl.multiple_of(rows * stride_xm, ALIGN)
+    x_ptrs = x_rows[:, None] + cols.to(tl.int64)[None, :] * stride_xn
     step_rows = tl.cast(BLOCK_M, tl.int64) * stride_xm
 
     # Everything that needs no other program comes before the lock.
@@ -164,7 +169,7 @@ def locked_sums_kernel(
     for step in tl.range(0, STEPS, num_stages=3):
         mask = (rows + step * BLOCK_M < M)[:, None] & in_n[None, :]
         acc += tl.load(x_ptrs, mask=mask, other=0.0).to(tl.float32)
-        x_ptrs += step_rows
+        x_ptrs += tl.multiple_of(step_rows, ALIGN)
     total = tl.sum(acc, axis=0)
 
     group = pid_m % groups
@@ -224,7 +229,7 @@ def column_sum_locked(x: torch.Tensor, *, groups: int = 8) -> torch.Tensor:
     out = torch.empty(n, dtype=torch.float32, device=x.device)
     locked_sums_kernel[(triton.cdiv(m, block_m * steps), blocks)](
         x, buffer, locks, m, n, groups, x.stride(0), x.stride(1),
-        BLOCK_M=block_m, BLOCK_N=block_n, STEPS=steps,
+        ALIGN=math.gcd(16, n, x.stride(0)), BLOCK_M=block_m, BLOCK_N=block_n, STEPS=steps,
     )
     add_groups_kernel[(blocks,)](buffer, out, n, groups, BLOCK_N=block_n)
     return out

@@ -9,7 +9,8 @@ largest number is 448, its smallest is 2**-9, and adjacent numbers differ by 1/1
 tensor is divided by a scale that takes its largest magnitude to 448, and a product is multiplied
 by the scales of both operands at the end. A scale belongs to a whole tensor or to a row.
 
-Cost: quantizing loads x twice and stores a byte per element. The product loads at least (M + N) * K
+Cost: quantizing stores a byte per element. It loads x twice, or once for a scale per row of at most
+``WIDEST`` columns, which a program holds in registers. The product loads at least (M + N) * K
 bytes, for 2 * M * N * K FLOP, and stores its result once.
 
 Precision: products of float8 are exact in float32. Hopper's tensor cores keep fewer than 24 bits of
@@ -21,6 +22,7 @@ products, from DeepSeek-AI, "DeepSeek-V3 technical report", 2024, 3.3.2.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -35,6 +37,7 @@ LARGEST = 448.0  # of float8 e4m3: 1.75 * 2**8
 QUANTIZED = (torch.float16, torch.bfloat16, torch.float32)
 RESULTS = (torch.float16, torch.bfloat16, torch.float32)
 LEAST_CAPABILITY = (8, 9)  # of GPUs with float8 tensor cores
+WIDEST = 32_768  # columns of a row that one program quantizes
 LARGE = 512  # rows and columns; from this size on, TMA copies the tiles
 
 PREDICT = {
@@ -100,6 +103,35 @@ def quantize_kernel(
         tl.store(scale_ptr + own, scale)
 
 
+@triton.jit
+def quantize_row_kernel(
+    x_ptr, q_ptr, scale_ptr,  # [n_rows, n_cols], like x but contiguous, and [n_rows]
+    stride_xm, stride_xk,
+    n_cols,
+    ALIGN: tl.constexpr,      # a power of two that divides n_cols and stride_xm
+    LARGEST: tl.constexpr,
+    BLOCK: tl.constexpr,      # a power of two >= n_cols
+):
+    """q = x / scale, scale = max |x| / LARGEST, of each row. One program owns a row.
+
+    It loads the row once: 3 bytes move per element of 16 bits, instead of 5 in two launches.
+    """
+    row = tl.program_id(axis=0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    in_row = tl.max_constancy(cols < n_cols, ALIGN)  # the hints keep loads wide for 5,000 columns
+    x_row = x_ptr + tl.multiple_of(row * stride_xm, ALIGN)
+
+    x = tl.load(x_row + cols.to(tl.int64) * stride_xk, mask=in_row, other=0.0).to(tl.float32)
+
+    finite = tl.where(x == x, tl.abs(x), 0.0)  # NaN is ignored
+    scale = tl.max(finite, axis=0) / LARGEST
+    scale = tl.where(scale > 0.0, scale, 1.0)
+    q = (x / scale).to(q_ptr.dtype.element_ty)
+
+    tl.store(q_ptr + tl.multiple_of(row * n_cols, ALIGN) + cols, q, mask=in_row)
+    tl.store(scale_ptr + row, scale)
+
+
 def quantize_fp8(x: torch.Tensor, *, per_row: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns x as float8 e4m3 and its scale: x is approximately q * scale.
 
@@ -122,8 +154,16 @@ def quantize_fp8(x: torch.Tensor, *, per_row: bool = False) -> tuple[torch.Tenso
     if q.numel() == 0:
         return q, torch.ones(shape, dtype=torch.float32, device=x.device)
 
-    amax = torch.zeros(shape, dtype=torch.float32, device=x.device)
     scale = torch.empty(shape, dtype=torch.float32, device=x.device)
+    if per_row and n_cols <= WIDEST:
+        width = triton.next_power_of_2(n_cols)
+        quantize_row_kernel[(n_rows,)](
+            x, q, scale, x.stride(0), x.stride(1), n_cols, ALIGN=math.gcd(16, n_cols, x.stride(0)),
+            LARGEST=LARGEST, BLOCK=width, num_warps=min(16, max(4, width // 1024)),
+        )
+        return q, scale
+
+    amax = torch.zeros(shape, dtype=torch.float32, device=x.device)
     block = min(4096, triton.next_power_of_2(n_cols))
     grid = (n_rows, triton.cdiv(n_cols, block))
     amax_kernel[grid](x, amax, x.stride(0), x.stride(1), n_cols, PER_ROW=per_row, BLOCK=block)
