@@ -146,8 +146,8 @@ def _layouts(middle: str, file: str, accesses: Iterable[tuple[int | None, Access
         except layouts.UnknownLayout:
             continue
         vector = min(width // bits, 1 << len(spread.registers))
-        known[AccessLayout(one.line, one.kind, one.shape, bits, vector, *spread)] = None
-    return list(known)[:MOST_ENTRIES]
+        distinct[AccessLayout(one.line, one.kind, one.shape, bits, vector, *spread)] = None
+    return list(distinct)[:MOST_ENTRIES]
 
 
 def _tensor_product(one: PtxInstruction) -> TensorCores:
