@@ -349,7 +349,7 @@ def test_journals_show_hints_grades_and_time_until_a_pass(tmp_path):
     page = built(settings, store, people)["index.html"]
     section = page.partition("until the first pass, from journals")[2].partition("<h3>")[0]
 
-    assert "The journals of 2 students have this module; 1 of them passed it." in section
+    assert "Journals with this module: 2, with a pass: 1." in section
     assert '<th scope="row">A, step 1</th><td class="n">2</td>' in section
     assert "B, step 2" not in section
     cells = re.findall(r'<td class="n">(\d+)</td>', section)
