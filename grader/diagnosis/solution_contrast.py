@@ -23,7 +23,7 @@ from grader.suite import Mutant
 
 MOST_RUNS = 10
 MOST_S = 2.0  # after which no further run is begun
-MOST_REPAIRS = 24  # single changes that are tried
+MOST_REPAIRS = 40  # single changes that are tried
 MOST_REPAIR_S = 10.0
 MOST_CAUSES = 2  # statements; more of them are another way to write the kernel
 MOST_EDITS = 40

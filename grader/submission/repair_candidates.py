@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 
@@ -36,7 +37,7 @@ _OTHER_CONDITION: dict[type[ast.operator], type[ast.operator]] = {
 _ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod)
 
 
-def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]]) -> list[Edit]:
+def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]]) -> Iterator[Edit]:
     """The statements of some lines, each with one expression changed; the likeliest first.
 
     Args:
@@ -44,18 +45,18 @@ def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]]) -> list[Edit
     """
     groups = {line: group for group, lines in reversed(list(enumerate(suspects)))
               for line in lines}
-    ranked = []
+    statements: defaultdict[int, list[tuple[_Statement, _Scope]]] = defaultdict(list)
     for function in syntax.functions(tree):
-        own = [node for node in ast.walk(function) if isinstance(node, _Statement)]
-        names = _Scope(function)
-        for statement in own:
-            group = min((groups[line] for line in syntax.lines_of(statement) if line in groups),
-                        default=None)
-            if group is not None:
-                ranked += [(unlikely + group * _GROUP, edit)
-                           for changes, unlikely in _UNLIKELY.items()
-                           for edit in _edits(statement, names, changes)]
-    return [edit for _, edit in sorted(ranked, key=lambda one: one[0])]
+        scope = _Scope(function)
+        for node in ast.walk(function):
+            if isinstance(node, _Statement) and (
+                    own := [groups[line] for line in syntax.lines_of(node) if line in groups]):
+                statements[min(own)].append((node, scope))
+    steps = [(unlikely + group * _GROUP, group, changes)
+             for group in statements for changes, unlikely in _UNLIKELY.items()]
+    for _, group, changes in sorted(steps, key=lambda step: step[:2]):
+        for statement, scope in statements[group]:
+            yield from _edits(statement, scope, changes)
 
 
 class _Scope:
@@ -192,6 +193,15 @@ def _alike_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
                 yield ast.Name(name, ast.Load())
 
 
+def _size_or_stride(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """A size for a stride and the reverse."""
+    other = {"size": "stride", "stride": "size"}
+    if isinstance(node, ast.Name) and node.id in scope.every:
+        for name in scope.every:
+            if _kind(name) == other.get(_kind(node.id)):
+                yield ast.Name(name, ast.Load())
+
+
 def _other_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
     """Another name of any kind but pointers."""
     if isinstance(node, ast.Name) and node.id in scope.every and _kind(node.id) != "pointer":
@@ -266,6 +276,6 @@ def _with(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
 # How unlikely each kind of mistake is. A statement of the next group is less likely by ``_GROUP``.
 _UNLIKELY: dict[_Changes, float] = {
     _unused_names: 0, _axes: 0, _operands: 1, _broadcasts: 1, _similar_names: 1,
-    _swapped_names: 1.5, _comparisons: 2, _functions: 2, _arguments: 2, _operators: 3,
-    _alike_names: 3, _parts: 4, _all_broadcasts: 4, _other_names: 6}
+    _swapped_names: 1.5, _comparisons: 2, _functions: 2, _arguments: 2, _size_or_stride: 2,
+    _operators: 3, _alike_names: 3, _parts: 4, _all_broadcasts: 4, _other_names: 6}
 _GROUP = 1.5

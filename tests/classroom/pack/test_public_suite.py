@@ -12,7 +12,7 @@ from tritonlab.classroom.pack import public_suite
 
 SUITE = '''
 """Hidden tests: the secret plan."""
-from grader.suite import Cost, Suite, correctness, edge, rand
+from grader.suite import EXACT, Cost, Suite, correctness, edge, rand
 
 SIZES = (3, 5, 7)  # hidden sizes
 
@@ -34,7 +34,8 @@ def both(n):
 others = [correctness(f"hidden {n}", rand(n)) for n in SIZES]
 mixed = [correctness("shown in a list", rand(2), public=True), correctness("not shown", rand(8))]
 suite = Suite(
-    entry="f", parameters=("x",), reference=reference, cost=lambda x: Cost(bytes=x.nbytes),
+    entry="f", parameters=("x",), reference=reference, tolerance=EXACT,
+    cost=lambda x: Cost(bytes=x.nbytes),
     wrong_formulas={"what a known mistake gives": lambda x: -x},
     cases=[correctness("4 numbers", rand(4), public=True), *lengths(), *both(1), *others, *mixed,
            *(correctness(f"of {n}", rand(n), public=n > 4) for n in SIZES)],
@@ -70,8 +71,8 @@ def test_public_cases_that_one_expression_makes_with_hidden_ones_are_named(tmp_p
 
 
 def test_a_suite_without_hidden_cases_stays_whole(tmp_path):
-    text = ("from grader.suite import Suite, correctness, rand\n"
-            "suite = Suite(entry='f', parameters=('x',),\n"
+    text = ("from grader.suite import EXACT, Suite, correctness, rand\n"
+            "suite = Suite(entry='f', parameters=('x',), tolerance=EXACT, reference=abs,\n"
             "              cases=[correctness('one', rand(1), public=True)])\n")
 
     assert reduced(tmp_path / "one", text).cases == ("one",)
