@@ -95,3 +95,13 @@ def test_scales_of_rows_in_one_launch(columns: int) -> None:
     expected[1] = 1
     torch.testing.assert_close(scale, expected)
     torch.testing.assert_close(q.float() * scale, x.float(), rtol=2**-4, atol=1e-2)
+
+
+@pytest.mark.parametrize("n", [1, 100, 512, 1_537])
+def test_a_vector_and_a_bias_of_any_length(n: int) -> None:
+    x, bias = torch.randn(n), torch.randn(n)
+
+    with interpreted():
+        y = solution("fused-operations").fused_add_relu_mul(x, bias, 0.5)
+
+    torch.testing.assert_close(y, torch.relu(x + bias) * 0.5)

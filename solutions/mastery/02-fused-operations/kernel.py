@@ -138,7 +138,7 @@ def add_relu_mul_kernel(
     offs = rows[:, None] * C + cols[None, :]
     mask = (rows < R)[:, None] & (cols < C)[None, :]
     whole = False  # in a matrix, a mask costs nothing: accesses are narrow if the rows are odd
-    if ONE_ROW:
+    if BLOCK_R == 1:  # a long row
         whole = first_c + BLOCK_C <= C
 
     x = load_tile(x_ptr + offs, mask, whole).to(tl.float32)
