@@ -117,7 +117,21 @@ def test_decisions_of_the_instructor(a_class):
 
     assert (extended.points, extended.days) == (100, 0)
     assert (excused.points, excused.state) == (None, State.EXCUSED)
-    assert one.score.points == 42
+    assert (one.score.points, one.score.excused, one.score.days) == (42, False, 0)
+
+
+def test_an_excuse_replaces_an_override_and_can_be_undone(a_class):
+    one = a_class()
+    one.hand_in("a", support.PASSED, at=ON_TIME)
+    ruling = {"student": "ada", "assignment": "hw1", "reason": "ill"}
+
+    one.store.append({"event": "overridden", "points": 55, **ruling})
+    one.store.append({"event": "excused", **ruling})
+    excused = one.score
+    one.store.append({"event": "undone", "decision": "excused", **ruling})
+
+    assert (excused.points, excused.state) == (None, State.EXCUSED)
+    assert (one.score.points, one.score.ruling) == (100, None)
 
 
 def test_points_of_an_assignment_are_shared_by_its_modules(a_class):

@@ -5,7 +5,7 @@ import functools
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -72,13 +72,19 @@ def final(grades: Sequence[Graded]) -> Graded | None:
 
 
 class Ruling(msgspec.Struct, frozen=True):
-    """An instructor's decision about one student's assignment; the last of a kind counts."""
+    """An instructor's decision about one student's assignment.
+
+    An excuse and an override replace each other; an extension stands beside them.
+    """
 
     student: str
     assignment: str
     reason: str = ""
     until: datetime | None = None
     points: float | None = None
+
+
+DECISIONS = ("extended", "excused", "overridden")  # events of an instructor
 
 
 class State(StrEnum):
@@ -126,7 +132,10 @@ class ModuleScore:
 
 @dataclass(frozen=True)
 class Score:
-    """The points of one student's assignment; ``ruling`` is an override or an excuse."""
+    """The points of one student's assignment.
+
+    ``ruling`` is the override or the excuse, whichever is the last; ``extension`` gave more time.
+    """
 
     student: str
     assignment: str
@@ -135,6 +144,7 @@ class Score:
     due: datetime | None = None
     ruling: Ruling | None = None
     excused: bool = False
+    extension: Ruling | None = None
 
     @functools.cached_property
     def state(self) -> State:
@@ -149,9 +159,28 @@ class Score:
     @property
     def points(self) -> float | None:
         """The points, rounded to hundredths; None while excused."""
+        if self.excused:
+            return None
         if self.ruling is not None and self.ruling.points is not None:
             return self.ruling.points
-        return None if self.excused else round(sum(m.points for m in self.modules), 2)
+        return round(sum(m.points for m in self.modules), 2)
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether the instructor set the points."""
+        return self.ruling is not None and not self.excused
+
+    def is_settled(self, now: datetime | None = None) -> bool:
+        """Whether the points are decided.
+
+        They are not while a submission waits for its grade, while the grade decides nothing, and
+        while nothing is handed in and the due time has not passed.
+        """
+        if self.by_hand or self.excused:
+            return True
+        if self.state is State.MISSING:
+            return self.due is not None and (now or datetime.now(UTC)) >= self.due
+        return self.state not in (State.WAITING, State.UNDECIDED)
 
     @property
     def is_late(self) -> bool:
@@ -239,7 +268,8 @@ class Book:
         modules = tuple(self._module(student, assignment, module, due, share)
                         for module in assignment.modules)
         return Score(student, assignment.name, modules, assignment.points, due,
-                     self.overridden.get(key), key in self.excused)
+                     self.overridden.get(key) or self.excused.get(key), key in self.excused,
+                     self.extended.get(key))
 
     def scores(self, assignment: ClassAssignment, students: Sequence[str]) -> list[Score]:
         """Returns the points of these students."""
@@ -309,10 +339,15 @@ def read(settings: ClassSettings, log: Log) -> Book:
             graded = msgspec.convert(event, Graded)
             book.grades.setdefault((graded.assignment, graded.module, graded.blob),
                                    []).append(graded)
-        elif kind in ("extended", "excused", "overridden"):
+        elif kind in DECISIONS:
             ruling = msgspec.convert(event, Ruling)
             key = (ruling.student, ruling.assignment)
+            if kind != "extended":
+                book.excused.pop(key, None)
+                book.overridden.pop(key, None)
             getattr(book, kind)[key] = ruling
+        elif kind == "undone" and event.get("decision") in DECISIONS:
+            getattr(book, event["decision"]).pop((event["student"], event["assignment"]), None)
         elif kind in ("exported", "feedback"):
             assignment = str(event["assignment"])
             book.published.add(assignment)

@@ -194,7 +194,7 @@ def show_status(screen: Screen, the_class: Classroom,
         states = Counter(score.state for score in scores)
         late = sum(score.is_late for score in scores)
         assignment = the_class.settings.assignment(name)
-        due = f", due {_time(assignment.due)}" if assignment.due else ""
+        due = f", due {_time(the_class, assignment.due)}" if assignment.due else ""
         screen.line((name, "strong"), f": {plural(len(scores), 'student')}{due}. " + ", ".join(
             f"{states[state]} {state}" for state in State if states[state]) +
             (f", {late} late." if late else "."))
@@ -210,8 +210,10 @@ def show_status(screen: Screen, the_class: Classroom,
 
 
 def _points(score: Score) -> str:
+    hand = ", set by hand" if score.by_hand else ""
     return "-" if score.points is None or (score.state in (State.MISSING, State.WAITING) \
-        and score.ruling is None) else f"{score.points:g} of {score.out_of:g}"
+        and not score.by_hand) else \
+        f"{score.points:g} of {score.out_of:g}{hand}"
 
 
 def _days(score: Score) -> str:
@@ -224,7 +226,8 @@ def score_to_dict(score: Score) -> dict[str, Any]:
         "student": score.student, "assignment": score.assignment, "state": str(score.state),
         "points": score.points, "out_of": score.out_of, "evidence": score.evidence,
         "days_late": score.days, "due": score.due.isoformat() if score.due else None,
-        "overridden": score.ruling is not None, "modules": [{
+        "overridden": score.by_hand, "excused": score.excused,
+        "reason": score.ruling.reason if score.ruling else "", "modules": [{
             "module": one.module, "state": str(one.state), "points": one.points,
             "before_deduction": one.raw, "out_of": one.out_of, "days_late": one.days,
             "attempts": one.attempts, "result": one.graded.key if one.graded else None,
@@ -279,7 +282,7 @@ def show_student(screen: Screen, the_class: Classroom, student: Student,
         before: dict[str, SubmissionEntry] = {}
         own = [one for one in submissions if one.handed.assignment == assignment.name]
         for entry in own:
-            _show_entry(screen, entry)
+            _show_entry(screen, the_class, entry)
             last = before.get(entry.handed.module)
             if diff and last is not None:
                 screen.quote(sources.difference(last.source.splitlines(), entry.source.splitlines())
@@ -291,9 +294,9 @@ def show_student(screen: Screen, the_class: Classroom, student: Student,
     screen.blank()
 
 
-def _show_entry(screen: Screen, entry: SubmissionEntry) -> None:
+def _show_entry(screen: Screen, the_class: Classroom, entry: SubmissionEntry) -> None:
     handed, graded = entry.handed, entry.graded
-    time_ = f"{_time(handed.at)}  " if handed.at else ""
+    time_ = f"{_time(the_class, handed.at)}  " if handed.at else ""
     verdict = graded.verdict if graded else "WAIT"
     code = f"  {NAMES.get(graded.code, graded.code)}" if graded and graded.code else ""
     draft = "" if graded is None or graded.is_final else "  draft"
@@ -303,13 +306,13 @@ def _show_entry(screen: Screen, entry: SubmissionEntry) -> None:
         screen.line((entry.failure, "dim"), lead=(" " * 8,))
 
 
-def _time(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}"
+def _time(the_class: Classroom, moment: datetime) -> str:
+    return f"{moment.astimezone(the_class.settings.zone):%Y-%m-%d %H:%M}"
 
 
 def show_ruling(screen: Screen, the_class: Classroom, student: Student, score: Score) -> None:
     """Prints the score after an instructor's decision."""
-    due = f", due {_time(score.due)}" if score.due else ""
+    due = f", due {_time(the_class, score.due)}" if score.due else ""
     screen.line((student.id, "strong"), f", {score.assignment}{due}: {score.state}, "
                 f"{_points(score)}{_days(score)}")
     screen.blank()

@@ -23,6 +23,8 @@ def comment(one: StudentPoints, reveal: str, result_of: Results) -> str:
     if one.points is None:
         return f"{SIGNATURE}excused."
     lines = [f"{SIGNATURE}{number(one.points)} of {number(score.out_of)} points."]
+    if score.by_hand:
+        lines.append("The instructor set these points.")
     if score.state is State.MISSING:
         lines.append("Nothing was handed in.")
     else:

@@ -16,8 +16,7 @@ _MOST_NAMES = 20  # in one sentence
 class StudentPoints:
     """A student's points of an assignment.
 
-    ``settled``: they are decided. They are not while a submission waits for its grade, while the
-    grade decides nothing, and while nothing is handed in and the due time has not passed.
+    ``settled``: they are decided, as of ``Score.is_settled``.
     """
 
     student: Student
@@ -53,11 +52,7 @@ def points_of_all(book: Book, roster: Roster, assignment: ClassAssignment,
     result = []
     for student in (*roster, *map(Student, others)):
         score = book.score(student.id, assignment)
-        missing_in_time = score.state is State.MISSING and (score.due is None or now < score.due)
-        undecided = score.state in (State.WAITING, State.UNDECIDED)
-        by_hand = score.ruling is not None and score.ruling.points is not None
-        result.append(StudentPoints(student, score,
-                               by_hand or score.excused or not (missing_in_time or undecided)))
+        result.append(StudentPoints(student, score, score.is_settled(now)))
     return result
 
 
@@ -68,12 +63,23 @@ def changed(students: Iterable[StudentPoints],
             if one.student.id not in before or before[one.student.id] != one.points]
 
 
-def problems_of(students: Sequence[StudentPoints], roster: Roster) -> list[str]:
-    """Returns sentences about students who are left out or not in the roster."""
+def problems_of(students: Sequence[StudentPoints], roster: Roster, book: Book,
+                assignment: ClassAssignment) -> list[str]:
+    """Returns sentences about missing submissions and grades, and about strangers."""
     waiting = [one.student for one in students
                if not one.settled and one.score.state is not State.MISSING]
+    newer = [one.student for one in students if one.settled and not one.score.excused and any(
+        book.grade_of(handed) is None for handed in book.of(one.student.id, assignment.name))]
+    zeros = sum(one.settled and one.score.state is State.MISSING and one.points == 0
+                for one in students)
+    nothing = [] if book.handed.get(assignment.name) else [
+        f"No submission was imported for {assignment.name}" + (
+            f", so {zeros} {'student gets' if zeros == 1 else 'students get'} 0 points."
+            if zeros else ".")]
     strangers = [one.student for one in students if roster.get(one.student.id) is None]
-    return [*sentence(waiting, "without a grade yet", "left out"),
+    return [*nothing, *sentence(waiting, "without a grade yet", "left out"),
+            *sentence(newer, "with a further submission that is not graded",
+                      "given the points without it"),
             *sentence(strangers if roster.students else (), "who handed in", "not in the roster")]
 
 
