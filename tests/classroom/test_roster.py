@@ -57,20 +57,22 @@ def test_an_older_encoding_is_read_and_reported(tmp_path):
              aliases=("canvas:340934",))),
     ("First Name,Last Name,SID,Email,Role,Section\nAlice,Smith,1001,a@uni.edu,Student,A\n"
      "Tea,Cher,1,t@uni.edu,Instructor,\n",
-     Student("1001", "Alice Smith", "a@uni.edu", "1001", section="A")),
+     Student("1001", "Alice Smith", "a@uni.edu", "1001", section="A", first="Alice", last="Smith")),
     ("Identifier,Full name,ID number,Email address,Status,Grade,Feedback comments\n"
      "Participant 771,Alice Smith,1001,a@uni.edu,Submitted,,\n",
      Student("1001", "Alice Smith", "a@uni.edu", "1001", aliases=("moodle:771",))),
     ("First name,Last name,Username,ID number,Email address,Groups\n"
      "Alice,Smith,asmith,1001,a@uni.edu,Team 1\n",
-     Student("asmith", "Alice Smith", "a@uni.edu", "1001", "asmith", group="Team 1")),
+     Student("asmith", "Alice Smith", "a@uni.edu", "1001", "asmith", group="Team 1",
+             first="Alice", last="Smith")),
     ("identifier,github_username,github_id,name\nalice,octoalice,5,Alice Smith\n",
      Student("alice", "Alice Smith", github="octoalice")),
     ("username,first_name,last_name,email,section,github_id,role\n"
      "octoalice,Alice,Smith,a@uni.edu,A,5,student\ntea,Tea,Cher,,,6,teacher\n",
-     Student("octoalice", "Alice Smith", "a@uni.edu", section="A", github="octoalice")),
+     Student("octoalice", "Alice Smith", "a@uni.edu", section="A", github="octoalice",
+             first="Alice", last="Smith")),
     ("id,first_name,last_name,email,lms_user_id\nalice,Alice,Smith,a@uni.edu,4\n",
-     Student("alice", "Alice Smith", "a@uni.edu")),
+     Student("alice", "Alice Smith", "a@uni.edu", first="Alice", last="Smith")),
 ], ids=["Canvas", "Gradescope", "Moodle's worksheet", "Moodle's participants", "GitHub Classroom",
         "Classroom 50", "nbgrader"])
 def test_exports_of_platforms_are_read(text, student):

@@ -49,7 +49,32 @@ def test_a_second_export_of_changes_has_none(run, a_class):
 
     result = run("class", "export", "hw1", "--only-changed", "--json")
 
+    plain = run("class", "export", "hw1", "--only-changed", "--to", "csv", "--plain")
+
     assert json.loads(result.out)["scores"] == {}
+    assert json.loads(result.out)["files"] == []
+    assert "No points changed since the last export to csv, so nothing was written." in plain.out
+    assert "ada" in (a_class / "exports" / "hw1-csv.csv").read_text()
+
+
+def test_a_folder_says_how_many_files_it_has(run, a_class):
+    for student in ("ada", "bob"):
+        run("class", "excuse", student, "hw1", "--reason", "ill")
+
+    result = run("class", "export", "hw1", "--to", "gradescope", "--plain")
+
+    assert "1 student are in exports/hw1-gradescope. 2 students without a file" in result.out
+    assert [path.name for path in (a_class / "exports" / "hw1-gradescope").iterdir()] == [
+        "cyd.json"]
+
+
+def test_excused_after_an_override_is_excused_in_canvas(run, a_class):
+    run("class", "override", "ada", "hw1", "--points", "55", "--reason", "oral")
+    run("class", "excuse", "ada", "hw1", "--reason", "ill")
+
+    run("class", "export", "hw1", "--to", "canvas", "--fill", "grades.csv", "--out", "out.csv")
+
+    assert '"Lovelace, Ada",1,ada,A,EX,\r\n' in (a_class / "out.csv").read_bytes().decode()
 
 
 def test_students_who_are_left_out_are_named_and_give_one(run, a_class):

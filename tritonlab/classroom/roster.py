@@ -57,6 +57,8 @@ class Student:
     github: str = ""
     group: str = ""
     aliases: tuple[str, ...] = ()
+    first: str = ""  # both names only where the roster has columns for them
+    last: str = ""
 
     def __str__(self) -> str:
         return f"{self.id} ({self.name})" if self.name and self.name != self.id else self.id
@@ -374,7 +376,8 @@ def _unusable_id(student_id: str) -> str:
 def _student(own: str, row: Mapping[str, str]) -> Student:
     numbers = {"canvas": row.get("canvas", ""),
                "moodle": row.get("moodle", "").rpartition(" ")[2]}  # "Participant 1234"
-    return Student(own, **{column: row.get(column, "") for column in COLUMNS[1:]},
+    return Student(own, **{column: row.get(column, "")
+                           for column in (*COLUMNS[1:], "first", "last")},
                    aliases=tuple(f"{kind}:{_key(value)}" for kind, value in numbers.items()
                                  if value))
 

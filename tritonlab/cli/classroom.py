@@ -377,12 +377,20 @@ def export(
     result = exports.make(the_class.settings, the_class.roster, the_class.store, the_class.book,
                           its, to, source=fill, column=column, only_changed=only_changed)
     place = out or exports.default_place(the_class.root, its, to)
-    paths = exports.save(the_class.store, the_class.book, its, to, result, place)
+    folder = not exports.ENDINGS[to]
+    nothing = not result.scores and only_changed
+    paths = [] if nothing else exports.save(the_class.store, the_class.book, its, to, result, place)
+    sentence = f"No points changed since the last export to {to}, so nothing was written."
+    if not nothing:
+        without = len(result.scores) - len(paths) if folder else 0
+        rest = f" {plural(without, 'student')} without a file: excused, or nothing handed in."
+        count = len(paths) if folder else len(result.scores)
+        sentence = f"The points of {plural(count, 'student')} are in {shown(place)}."
+        sentence += rest * bool(without)
     show(as_json, plain, {
         "schema": 1, "assignment": its.name, "to": to, "files": [str(path) for path in paths],
         "scores": result.scores, "problems": result.problems},
-        lambda screen: screen.line(
-            f"The points of {plural(len(result.scores), 'student')} are in {shown(place)}."),
+        lambda screen: screen.line(sentence),
         f"tritonlab class status {its.name}")
     if not as_json:
         warn(*result.problems)

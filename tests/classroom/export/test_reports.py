@@ -44,6 +44,41 @@ def test_classroom50_has_a_valid_file_for_each_submission(tmp_path, text):
     assert data["alice.json"]["datetime"] == "2026-10-13T00:00:00Z"
 
 
+@pytest.mark.parametrize("to", ["gradescope", "classroom50"])
+def test_a_folder_has_the_files_of_one_export(tmp_path, to):
+    the_class = Class(tmp_path)
+    the_class.save(to, the_class.make(to), "out")
+    (tmp_path / "out" / "notes.json").write_text("mine")
+
+    the_class.store.append({"event": "excused", "student": "alice", "assignment": "hw1"})
+    result = the_class.make(to)
+    the_class.save(to, result, "out")
+
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert names == {"notes.json", *result.files}
+    assert "alice.json" not in names
+
+
+def test_an_export_before_any_import_is_named(tmp_path):
+    the_class = Class(tmp_path)
+    log = tmp_path / ".tritonlab-class" / "events.jsonl"
+    log.unlink()
+
+    problems = the_class.make("gradescope").problems
+
+    assert problems == ["No submission was imported for hw1, so 5 students get 0 points."]
+
+
+def test_a_newer_submission_without_a_grade_is_named(tmp_path):
+    the_class = Class(tmp_path)
+    support.hand_in(the_class.store, "alice", "newer", at="2026-10-12T21:00:00-04:00")
+
+    problems = the_class.make("csv").problems
+
+    assert ("1 student with a further submission that is not graded is given the points without "
+            "it: alice (Alice Smith).") in problems
+
+
 def test_junit_has_a_suite_for_each_student(tmp_path):
     the_class = Class(tmp_path)
 

@@ -28,7 +28,8 @@ def test_csv_has_the_columns_of_nbgrader(tmp_path):
     assert tuple(rows[0]) == COLUMNS
     alice, bob, carol, dave, erin = rows
     assert alice == {
-        "assignment": "hw1", "duedate": "2026-10-13 03:59:00", "timestamp": "2026-10-13 00:00:00",
+        "assignment": "hw1", "duedate": "2026-10-12T23:59:00-04:00",
+        "timestamp": "2026-10-12T20:00:00-04:00",
         "student_id": "alice", "last_name": "Smith", "first_name": "Alice",
         "email": "alice@uni.edu", "raw_score": "100", "late_submission_penalty": "0",
         "score": "100", "max_score": "100"}
@@ -37,6 +38,15 @@ def test_csv_has_the_columns_of_nbgrader(tmp_path):
         score.modules[0].raw - score.points, abs=0.006)
     assert (carol["timestamp"], carol["score"]) == ("", "0")
     assert (dave["score"], erin["score"]) == ("", "")
+
+
+def test_names_are_divided_as_in_the_roster(tmp_path):
+    roster = "student,First Name,Last Name\nalice,Fatima,Al Farsi\nbob,Ann,\n"
+
+    rows = table(Class(tmp_path, roster=roster).make("csv").files[""])
+
+    assert [(row["first_name"], row["last_name"]) for row in rows[:2]] == [
+        ("Fatima", "Al Farsi"), ("", "Ann")]
 
 
 def test_before_the_due_time_a_missing_submission_has_no_score(tmp_path):

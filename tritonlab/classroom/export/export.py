@@ -4,7 +4,6 @@ import functools
 import hashlib
 import os
 import re
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,8 +29,6 @@ FILLED = ("canvas", "moodle")  # targets whose own file is filled in
 ENDINGS = {"canvas": ".csv", "moodle": ".csv", "csv": ".csv", "jsonl": ".jsonl",
            "junit": ".xml", "gradescope": "", "classroom50": ""}  # "": a folder
 TARGETS = tuple(ENDINGS)
-_Writer = Callable[[list[StudentPoints], ClassAssignment], bytes]
-_WRITERS: dict[str, _Writer] = {"csv": written.to_csv, "jsonl": written.to_jsonl}
 
 
 def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
@@ -61,13 +58,14 @@ def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
         if source is not None or column:
             raise TritonlabError(f"An export to {to} fills in no file.",
                                  "Leave out --fill and --column.")
-        if to in _WRITERS:
-            result = Exported({"": _WRITERS[to](selected, assignment)})
+        if to in ("csv", "jsonl"):
+            result = Exported({"": written.to_jsonl(selected, assignment) if to == "jsonl" else
+                               written.to_csv(selected, assignment, settings.zone)})
             reported = selected
         else:
             result, reported = _reports(settings, store, selected, assignment, to, now)
         result.scores = {one.student.id: one.points for one in reported if one.settled}
-    result.problems[:0] = problems_of(everyone, roster)
+    result.problems[:0] = problems_of(everyone, roster, book, assignment)
     return result
 
 
@@ -117,7 +115,8 @@ def save(store: Store, book: Book, assignment: ClassAssignment, to: str, result:
          place: Path) -> list[Path]:
     """Writes the files of an export, then logs the points in them.
 
-    The event has the points of all students as they were last exported to this target.
+    A folder loses the files of students who were exported to it before and are not now. The event
+    has the points of all students as they were last exported to this target.
 
     Args:
         place: the file to write, or the folder where there may be several.
@@ -137,6 +136,12 @@ def save(store: Store, book: Book, assignment: ClassAssignment, to: str, result:
         except OSError as error:
             raise not_saved("The export", error, path) from error
     before = book.exported.get((assignment.name, to), {})
+    if not ENDINGS[to]:
+        for name in {f"{file_name(student)}.json" for student in before} - result.files.keys():
+            try:
+                (place / name).unlink(missing_ok=True)
+            except OSError as error:
+                raise not_saved("The export", error, place / name) from error
     store.append({"event": "exported", "assignment": assignment.name, "to": to,
                   "scores": {**before, **result.scores}})
     return paths

@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import datetime, tzinfo
 from typing import Any
 
 import msgspec
@@ -17,8 +17,8 @@ COLUMNS = ("assignment", "duedate", "timestamp", "student_id", "last_name", "fir
            "raw_score", "late_submission_penalty", "score", "max_score")
 
 
-def to_csv(students: Iterable[StudentPoints], assignment: ClassAssignment) -> bytes:
-    """Returns the points with the columns of nbgrader's gradebook, times in UTC.
+def to_csv(students: Iterable[StudentPoints], assignment: ClassAssignment, zone: tzinfo) -> bytes:
+    """Returns the points with the columns of nbgrader's gradebook, times of ``zone`` in ISO 8601.
 
     A student without a submission has no timestamp, and 0 points once the due time has passed.
     Scores of excused students, and of those without settled points, are empty. Texts of students
@@ -31,10 +31,11 @@ def to_csv(students: Iterable[StudentPoints], assignment: ClassAssignment) -> by
     writer.writerow(COLUMNS)
     for one in students:
         score, student = one.score, one.student
-        first, last = _names(student.name)
+        first, last = (student.first, student.last) if student.last else _names(student.name)
         times = [module.handed.at for module in score.modules
                  if module.handed and module.handed.at]
-        row = [assignment.name, _time(score.due), _time(max(times, default=None)),
+        row = [assignment.name, *(_iso(at.astimezone(zone) if at else None) or "" for at in (
+            score.due, max(times, default=None))),
                *map(harmless_cell, (student.id, last, first, student.email))]
         if one.settled and one.points is not None:
             raw = sum(module.raw for module in score.modules)
@@ -87,10 +88,6 @@ def _names(name: str) -> tuple[str, str]:
         return first.strip(), last.strip()
     first, _, last = name.strip().rpartition(" ")
     return first, last
-
-
-def _time(at: datetime | None) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S") if at else ""
 
 
 def _iso(at: datetime | None) -> str | None:
