@@ -221,7 +221,7 @@ def test_feedback_on_a_draft_says_so(tmp_path, form):
 
     text = (tmp_path / "out" / f"ada.{form}").read_text()
     assert "This is a draft: only values were judged" in text
-    assert "0 of 100 points: not graded" in text
+    assert "No points yet: not graded." in text
     assert "2 of 4 are wrong" in text
 
 

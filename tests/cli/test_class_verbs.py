@@ -157,6 +157,25 @@ def test_wrong_input_gets_one_sentence(run, a_class, arguments, sentence):
     assert sentence in result.err
 
 
+def test_feedback_before_an_extended_due_time_gives_no_points(run, a_class):
+    run("class", "extend", "cyd", "hw1", "--until", "2100-01-01T12:00", "--reason", "ill")
+    run("class", "override", "bob", "hw1", "--points", "80", "--reason", "oral exam")
+
+    run("class", "feedback", "hw1", "--out", "feedback", "--format", "md")
+
+    texts = {name: (a_class / "feedback" / f"{name}.md").read_text() for name in ("bob", "cyd")}
+    assert "No points yet: not handed in, due 2100-01-01 12:00." in texts["cyd"]
+    assert "80 of 100 points, set by the instructor." in texts["bob"]
+
+
+def test_times_are_those_of_the_class(run, a_class):
+    run("class", "import", "hw1", "in", "--at", "2026-10-11T12:00:00+00:00")
+
+    result = run("class", "show", "ada", "--plain")
+
+    assert "2026-10-11 08:00" in result.out
+
+
 def test_report_and_feedback(run, a_class):
     run("class", "grade")
 

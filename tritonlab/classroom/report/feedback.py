@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,10 +48,14 @@ class Feedback:
     out_of: str
     days: int
     modules: tuple[ModuleFeedback, ...]
+    due: str = ""  # while it may still be handed in
+    by_hand: bool = False
+    deducted: str = ""
 
 
 def write(settings: ClassSettings, book: Book, store: Store, assignment: ClassAssignment,
-          students: Sequence[str], folder: Path, form: Format = "html") -> dict[str, str]:
+          students: Sequence[str], folder: Path, form: Format = "html",
+          now: datetime | None = None) -> dict[str, str]:
     """Writes the feedback of these students, and events "feedback".
 
     Returns:
@@ -60,27 +65,33 @@ def write(settings: ClassSettings, book: Book, store: Store, assignment: ClassAs
         NotSaved: a file or an event cannot be written.
     """
     outcomes = ResultViews(store)
+    now = now or datetime.now(UTC)
     scores = book.scores(assignment, students)
     names = file_names(students, form)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for score in scores:
-            text = render(feedback_of(settings, outcomes, assignment, score), form)
+            text = render(feedback_of(settings, outcomes, assignment, score, now), form)
             (folder / names[score.student]).write_text(text, encoding="utf-8")
     except OSError as error:
         raise not_saved("The feedback", error, folder) from error
-    store.append(*(_event(assignment, scores[first:first + _EVENT_STUDENTS], form)
+    store.append(*(_event(assignment, scores[first:first + _EVENT_STUDENTS], form, now)
                    for first in range(0, len(scores), _EVENT_STUDENTS)))
     return names
 
 
 def feedback_of(settings: ClassSettings, outcomes: ResultViews, assignment: ClassAssignment,
-                score: Score) -> Feedback:
+                score: Score, now: datetime | None = None) -> Feedback:
     """Returns what a student may read about an assignment."""
+    settled = score.is_settled(now)
+    deducted = sum(module.raw - module.points for module in score.modules)
     return Feedback(
-        settings.name, assignment.name, score.state, templating.number(score.points),
-        templating.number(score.out_of), 0 if score.excused else score.days,
-        tuple(_module(outcomes, assignment, module) for module in score.modules))
+        settings.name, assignment.name, score.state,
+        templating.number(score.points) if settled else "", templating.number(score.out_of),
+        0 if score.excused else score.days,
+        tuple(_module(outcomes, assignment, module) for module in score.modules),
+        templating.time(settings.zone, score.due) if not settled else "", score.by_hand,
+        templating.number(deducted) if round(deducted, 2) else "")
 
 
 def _module(outcomes: ResultViews, assignment: ClassAssignment,
@@ -131,8 +142,15 @@ def summary(feedback: Feedback) -> str:
     """The state and the points in one sentence."""
     if feedback.state is State.EXCUSED:
         return "You are excused from this assignment."
+    if not feedback.points:
+        due = f", due {feedback.due}" if feedback.due and feedback.state is State.MISSING else ""
+        return f"No points yet: {feedback.state}{due}."
+    points = f"{feedback.points} of {feedback.out_of} points"
+    if feedback.by_hand:
+        return f"{points}, set by the instructor."
     late = f", {feedback.days} {'day' if feedback.days == 1 else 'days'} late" * bool(feedback.days)
-    return f"{feedback.points} of {feedback.out_of} points: {feedback.state}{late}."
+    deduction = f", which costs {feedback.deducted} points" if late and feedback.deducted else ""
+    return f"{points}: {feedback.state}{late}{deduction}."
 
 
 def parts(failure: FailureView) -> tuple[tuple[str, str], ...]:
@@ -157,10 +175,12 @@ def file_names(students: Sequence[str], form: Format) -> dict[str, str]:
     return names
 
 
-def _event(assignment: ClassAssignment, scores: Sequence[Score], form: Format) -> dict[str, Any]:
+def _event(assignment: ClassAssignment, scores: Sequence[Score], form: Format,
+           now: datetime) -> dict[str, Any]:
     return {"event": "feedback", "assignment": assignment.name, "to": f"feedback-{form}",
             "reveal": assignment.reveal,
-            "scores": {score.student: score.points for score in scores},
+            "scores": {score.student: score.points if score.is_settled(now) else None
+                       for score in scores},
             "results": {score.student: {module.module: module.graded.key
                                         for module in score.modules if module.graded}
                         for score in scores}}

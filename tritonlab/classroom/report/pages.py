@@ -102,7 +102,7 @@ def build(settings: ClassSettings, book: Book, store: Store, roster: Roster,
         scores = [one.scores[place] for one in analyses]
         pages[f"{STUDENTS}/{people.letters(student)}.html"] = template.render(
             settings=settings, people=people, student=student, cell=cell, scores=scores,
-            due={score.assignment: _time(settings, score.due) for score in scores},
+            due={score.assignment: templating.time(settings.zone, score.due) for score in scores},
             rows={score.assignment: _rows(settings, book, outcomes, sources, score)
                   for score in scores},
             sent=sent.get(student, {}))
@@ -146,7 +146,8 @@ def _index(settings: ClassSettings, book: Book, people: People, ids: Sequence[st
         settings=settings, people=people, ids=ids, analyses=analyses, similar=similar, cell=cell,
         legend=LEGEND,
         problems=[people.shown(text) for text in book.problems], states=list(State),
-        due={one.assignment.name: _time(settings, one.assignment.due) for one in analyses},
+        due={one.assignment.name: templating.time(settings.zone, one.assignment.due)
+             for one in analyses},
         script=Markup(script), digest=digest)
 
 
@@ -160,7 +161,8 @@ def _rows(settings: ClassSettings, book: Book, outcomes: ResultViews, sources: S
         module = counting.get(id(handed))
         outcome = outcomes.of(grade.key) if grade and module else None
         rows.append(Row(
-            _time(settings, handed.at), handed.module, grade.verdict if grade else "not graded",
+            templating.time(settings.zone, handed.at), handed.module,
+            grade.verdict if grade else "not graded",
             _note(grade), days_late(score.due, handed.at) or int(bool(module and module.days)),
             module is not None, outcome.failures[:1] if outcome else (),
             sources.change(handed.module, before.get(handed.module, ""), handed.blob),
@@ -188,7 +190,7 @@ def _sent(settings: ClassSettings, book: Book, outcomes: ResultViews,
         if assignment not in assignments:
             continue
         sent.setdefault(student, {})[assignment] = Sent(
-            _time(settings, datetime.fromisoformat(event["time"])),
+            templating.time(settings.zone, datetime.fromisoformat(event["time"])),
             templating.number(event["scores"][student]), tuple(_parts(event, student, outcomes)))
     return sent
 
@@ -201,7 +203,3 @@ def _parts(event: Mapping[str, Any], student: str,
         if outcome is not None:
             parts.append((module, outcome.verdict, outcome.revealed(event["reveal"])))
     return parts
-
-
-def _time(settings: ClassSettings, at: datetime | None) -> str:
-    return at.astimezone(settings.zone).isoformat(" ")[:16] if at else ""

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from datetime import datetime, tzinfo
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -22,6 +23,11 @@ def templates() -> Environment:
 def number(value: float | None) -> str:
     """Points with at most two decimals."""
     return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def time(zone: tzinfo, at: datetime | None) -> str:
+    """A time of the class's timezone to the minute."""
+    return at.astimezone(zone).isoformat(" ")[:16] if at else ""
 
 
 def source(name: str) -> str:
