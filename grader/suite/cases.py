@@ -100,6 +100,14 @@ class Limits:
         for name in ("pass_at", "stretch"):
             number("a limit", name, getattr(self, name), "a share of the roofline: 0.6 for 60 %",
                    most=1, above=True)
+        low, high = self.stages if isinstance(self.stages, tuple) and len(self.stages) == 2 else (
+            self.stages, self.stages)
+        for stages in (low, high):
+            number("a limit", "stages", stages, "a depth, or (least, most)", least=1, whole=True)
+        for name in ("tensor_cores", "bulk"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise SuiteMistake(f"a limit: {name} = {value!r} is neither True nor False.",
+                                   f"Write {name}=True.")
         if self.vector is not None and self.vector not in WIDTHS:
             raise SuiteMistake(f"a limit: vector = {self.vector!r} is not a width in bits.",
                                "Write one of 8, 16, 32, 64 and 128; 16 bytes are 128 bits.")
@@ -271,6 +279,10 @@ def sizes(make: Callable[..., Sequence[Any]], *, count: int = COUNT, call: Call 
     """
     ranges = {key: (values[0], values[1]) for key, values in dimensions.items()
               if len(values) == 2 and all(type(value) is int for value in values)}
+    for key, (low, high) in ranges.items():
+        if not 0 <= low <= high:
+            raise SuiteMistake(f"the sizes of {key} are {low} to {high}.",
+                               "Write the lowest and the highest size, both from 0 on.")
     choices = {key: tuple(values) for key, values in dimensions.items() if key not in ranges}
     return Case(name, Kind.PROPERTY, call=call, sizes=Sizes(make, ranges, choices, count))
 

@@ -16,6 +16,7 @@ MODULE = "grader_suite_"  # how the names of a suite's modules begin
 REFERENCE = "docs/suites.md"
 _KEYWORD = re.compile(r"(\w+)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'")
 _LACKS = re.compile(r"(\w+)(?:\.__init__)?\(\) missing \d+ required [\w -]+: (.+)")
+_TWICE = re.compile(r"(\w+)(?:\.__init__)?\(\) got multiple values for argument '(\w+)'")
 _IMPORT = re.compile(r"cannot import name '(\w+)' from '([\w.]+)'")
 
 
@@ -135,6 +136,9 @@ def _without_place(error: BaseException, frame: FrameType | None) -> SuiteMistak
         case TypeError() if lacks := _LACKS.search(message):
             return SuiteMistake(f"`{lacks[1]}` is called without {lacks[2]}.",
                                 f"Add it; {REFERENCE} lists what each function takes.")
+        case TypeError() if twice := _TWICE.search(message):
+            return SuiteMistake(f"`{twice[1]}` gets '{twice[2]}' twice: by its place and its name.",
+                                "Pass all by name: cases=[…], for instance.")
         case ModuleNotFoundError():
             names = {"torch", "triton", "math", *sys.stdlib_module_names}
             near = nearest(str(error.name), names)

@@ -1,5 +1,6 @@
 """Wrong versions of a solution, and what a failure like theirs usually means."""
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -156,6 +157,14 @@ def _mutant(path: Path, text: str, number: int, entry: Mapping[str, Any]) -> Mut
     sign = entry.get("sign", {})
     if isinstance(sign, str):
         sign = {"text": {"pattern": sign}}
+    patterns = [one["pattern"] for one in sign.values() if isinstance(one, dict)
+                and "pattern" in one] if isinstance(sign, dict) else []
+    for pattern in patterns:
+        try:
+            re.compile(pattern)
+        except (re.error, TypeError) as error:
+            raise mistake(f"the pattern {pattern!r} of 'sign' is not a regular expression: "
+                          f"{error}.", "Correct it.", "sign") from error
     if not isinstance(sign, dict):
         raise mistake("'sign' is not a table.", 'Write sign = { kind = "overflow" }, say.', "sign")
     lists: dict[str, Any] = {key: tuple(entry.get(key, ())) for key in _LISTS}

@@ -22,7 +22,9 @@ from grader.suite.mistakes import (
     REFERENCE,
     SuiteMistake,
     explained,
+    number,
     place,
+    place_of,
     texts,
 )
 from grader.suite.mutants import Mutant, read_mutants, read_toml
@@ -185,6 +187,10 @@ class Function:
     drives: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.entry, str):
+            raise SuiteMistake(f"entry is a {type(self.entry).__name__}, not a text.",
+                               "Write the name of the learner's function, entry=\"row_max\", and "
+                               "cases=[…] by name.")
         owner = f"the function `{self.entry}`" if self.entry else "the suite"
         for name in ("parameters", "keyword_only", "result_names", "in_place"):
             texts(owner, name, getattr(self, name))
@@ -272,6 +278,20 @@ class Suite(Function):
     sha256: str = ""
     public_only: bool = False  # the hidden cases were left out, as in a build for students
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("the suite", "blanks", self.blanks, "a count, as in the exercise", whole=True)
+        texts("the suite", "files", self.files)
+        if self.marker not in ("TODO", "DECIDE"):
+            raise SuiteMistake(f"the suite: marker = {self.marker!r} is neither TODO nor DECIDE.",
+                               'Write marker="DECIDE" for an exercise that is right and slow.')
+        one = self.functions if isinstance(self.functions, Function) else next(
+            (one for one in self.functions if not isinstance(one, Function)), None)
+        if one is not None:
+            raise SuiteMistake("the suite: functions is not a tuple of Functions.",
+                               "Write functions=(Function(…),), with a comma; cases belong to "
+                               "cases=[…].")
+
     @cached_property
     def least_capability(self) -> tuple[int, int]:
         """The compute capability of a GPU that the suite can be judged on.
@@ -351,7 +371,12 @@ def load(path: Path, exercise: Path | None = None, solution: Path | None = None)
     """
     suite = _loaded.get(path) if path.is_file() else None
     if suite is None or suite.sha256 != digest(path):
-        suite = _loaded[path] = _load(path)
+        try:
+            suite = _loaded[path] = _load(path)
+        except (SuiteMistake, FileNotFoundError):
+            raise
+        except Exception as error:  # of values that no check names
+            raise explained(error, path) from error
     if exercise:
         suite = replace(suite, exercise=_text(exercise / suite.kernel_file))
     return replace(suite, solution=_text(solution / suite.kernel_file)) if solution else suite
@@ -375,6 +400,10 @@ def _load(path: Path) -> Suite:
         suite, name="/".join(path.parent.parts[-2:]), properties=properties,
         mutants=read_mutants(path.with_name("mutants.toml")), sha256=digest(path),
         calls=calls.read_text(encoding="utf-8") if calls.exists() else "")
+    for one in properties:
+        if one.test.__code__.co_argcount != 1:
+            raise SuiteMistake(f"the property '{one.name}' does not have one parameter.",
+                               "Write def test_…(submission).", place_of(one.test))
     _check(loaded, path)
     return loaded
 

@@ -148,6 +148,8 @@ FAULTS = [
      "module.toml, line 5: 'level' is not a key"),
     ("thresholds of the lesson", "tracks/README.md", "## How it is graded\n",
      "## How it is graded\nIt allows 1.50x of the minimum.\n", "the suite 1.00x"),
+    ("targets of limits", "suites/suite.py", "launches=1)", 'launches=1, target="h1000")',
+     "'h1000' is not a GPU. Did you mean 'h100'?"),
     ("codes of mutants", "suites/mutants.toml", '"M03"', '"M33"', "'M33' is not a code"),
 ]
 

@@ -142,6 +142,36 @@ MISTAKES = {
     "a cost of no byte": (
         ANSWERS, SUITE, "Cost(bytes=2 * x.nbytes, flops=x.numel())", "Cost(bytes=0)",
         "suite.py, line 17: the cost of a case is Cost(bytes=0, flops=0). Return Cost(bytes=…)"),
+    "cases by their place": (
+        LOADED, SUITE, 'entry="doubling",', 'edge("a", rand(3)), edge("b", rand(3)),',
+        "suite.py, line 10: `Suite` gets 'parameters' twice: by its place and its name. Pass"),
+    "a star and cases by their place": (
+        LOADED, SUITE, 'entry="doubling",\n    parameters=("x",),', '*[edge("a", rand(3))],',
+        "suite.py, line 10: entry is a Case, not a text. Write the name of the learner's function"),
+    "unknown marker": (
+        LOADED, SUITE, "blanks=4,", 'blanks=4, marker="FIXME",',
+        "suite.py, line 10: the suite: marker = 'FIXME' is neither TODO nor DECIDE. Write"),
+    "blanks as text": (
+        LOADED, SUITE, "blanks=4,", 'blanks="4",',
+        "suite.py, line 10: the suite: blanks = '4' is not a whole number of 0 or more."),
+    "cases among the functions": (
+        LOADED, SUITE, "blanks=4,", 'blanks=4, functions=[edge("f", rand(3))],',
+        "suite.py, line 10: the suite: functions is not a tuple of Functions. Write functions="),
+    "depth as text": (
+        LOADED, SUITE, "launches=1)", 'launches=1, stages="2")',
+        "suite.py, line 38: a limit: stages = '2' is not a whole number of 1 or more."),
+    "unknown target": (
+        "targets of limits", SUITE, "launches=1)", 'launches=1, target="h1000")',
+        "suite.py, line 38: 'h1000' is not a GPU. Did you mean 'h100'? The names are"),
+    "a property without a parameter": (
+        LOADED, SUITE, "keeps_the_order(submission)", "keeps_the_order()",
+        "suite.py, line 43: the property 'doubling keeps the order' does not have one parameter."),
+    "a sign that is not a pattern": (
+        LOADED, MUTANTS, "todos = [4]", 'todos = [4]\nsign = "("',
+        "mutants.toml, line 25: mutant b: the pattern '(' of 'sign' is not a regular expression"),
+    "syntax error in the exercise": (
+        "signatures of exercise and solution", KERNEL, "def doubling(", "def doubling((",
+        "tracks/…/kernel.py, line 44: Python cannot parse this: "),
     "missing key of a mutant": (
         LOADED, MUTANTS, 'title = "the grid is rounded down"\n', "",
         "mutants.toml, line 18: mutant b: 'title' is missing. Add title ="),

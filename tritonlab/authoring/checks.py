@@ -10,6 +10,7 @@ from dataclasses import fields
 from itertools import pairwise
 
 from grader.diagnosis import messages
+from grader.engine.compiler import targets
 from grader.finding import NAMES, strange_relations
 from grader.report import Kind
 from grader.submission import syntax
@@ -204,12 +205,11 @@ def rungs_of_hints(material: Material) -> Iterator[str]:
 
 def same_signatures(material: Material) -> Iterator[str]:
     """Checks that exercise and solution have the same signatures and given lines."""
-    try:
-        ours, theirs = (signatures(python_of(texts))
-                        for texts in (material.solution, material.exercise))
-    except SyntaxError as error:
-        yield f"a kernel.py cannot be parsed: {error}"
+    if unparsed := [*_unparsed(material)]:
+        yield from unparsed
         return
+    ours, theirs = (signatures(python_of(texts))
+                    for texts in (material.solution, material.exercise))
     for name in material.functions:
         for place, defined in (("tracks", theirs), ("solutions", ours)):
             if name not in defined:
@@ -224,6 +224,17 @@ def same_signatures(material: Material) -> Iterator[str]:
         for line in _statements(python_of(material.exercise)):
             if line not in solution:
                 yield f"the exercise gives a line that the solution does not have: `{line}`"
+
+
+def _unparsed(material: Material) -> Iterator[str]:
+    """Finds Python files of exercise and solution that cannot be parsed."""
+    for kind, texts in (("tracks", material.exercise), ("solutions", material.solution)):
+        for name, text in texts.items():
+            try:
+                syntax.parse(text if name.endswith(".py") else "")
+            except SyntaxError as error:
+                yield (f"{kind}/…/{name}, line {error.lineno}: Python cannot parse this: "
+                       f"{error.msg}. Correct the syntax")
 
 
 def signatures(text: str) -> dict[str, str]:
@@ -259,7 +270,7 @@ def _statements(text: str) -> Iterator[str]:
 
 def exercise_can_be_completed(material: Material) -> Iterator[str]:
     """Checks that code of the solution can stand in each blank of the exercise."""
-    if material.starter == "blanks":
+    if material.starter == "blanks" and not any(_unparsed(material)):
         exercise = python_of(material.exercise)
         try:
             complete(exercise, exercise, python_of(material.solution))
@@ -277,8 +288,7 @@ def no_blank_in_solution(material: Material) -> Iterator[str]:
                 yield f"solutions/…/{name} still asks {marker} {ranges(left)}"
         try:
             tree = syntax.parse(text)
-        except SyntaxError as error:
-            yield f"solutions/…/{name} cannot be parsed: {error}"
+        except SyntaxError:  # reported with the signatures
             continue
         if finding := blanks_left(text, {}, tree, 0):
             yield f"solutions/…/{name}: {finding.seen}"
@@ -366,6 +376,18 @@ def _listed(values: Iterable[str]) -> str:
     return joined(values, "or") if (values := [*values]) else "nothing"
 
 
+def targets_exist(material: Material) -> Iterator[str]:
+    """Checks that performance cases name GPUs that kernels can be compiled for."""
+    lines = material.module.suite.read_text(encoding="utf-8").splitlines()
+    names = targets.all_targets()
+    wanted = {case.limits.target for case in material.suite.all_cases if case.limits}
+    for name in sorted(wanted - {"", *names}):
+        line = next((number for number, line in enumerate(lines, 1) if repr(name)[1:-1] in line
+                     and "target" in line), 1)
+        yield (f"suite.py, line {line}: '{name}' is not a GPU.{nearest(name, names)} The names are "
+               f"{joined(names)}")
+
+
 def settings(material: Material) -> Iterator[str]:
     """Checks that module.toml and its groups of hints have no unknown key."""
     file = material.module.folder / "module.toml"
@@ -420,5 +442,6 @@ READ: Mapping[str, Callable[[Material], Iterable[str]]] = {
     "settings of the module": settings,
     "thresholds of the lesson": stated_thresholds,
     "codes of mutants": codes_exist,
+    "targets of limits": targets_exist,
     "mutants can be applied": sound_mutants,
 }

@@ -102,7 +102,8 @@ def _course_of_author(roots: course.Roots, malformed: int) -> course.Course:
     if not extends and not any(roots.tracks.glob("*/track.toml")):
         raise TritonlabError(f"There is no course in {errors.shown(roots.tracks.parent)}: no "
                              "folder of tracks/ holds a track.toml.",
-                             "Name another folder with --course.")
+                             "Name another folder with --course, or write one with number, title, "
+                             "blurb and starter.")
     try:
         return course.load(roots)
     except BadCourse as error:

@@ -509,7 +509,8 @@ def _bad_value(file: Path, text: str, reason: str) -> BadCourse:
     else:
         key = next((str(step) for step in reversed(steps) if isinstance(step, str)), "")
         wanted, got = [*re.findall(r"`([^`]+)`", cause), "", ""][:2]
-        cause = f"'{key}' has to be {_TYPES.get(wanted, wanted)}, not {_TYPES.get(got, got)}." \
+        subject = f"an entry of '{key}'" if rest.endswith("]`") else f"'{key}'"
+        cause = f"{subject} has to be {_TYPES.get(wanted, wanted)}, not {_TYPES.get(got, got)}." \
             if wanted and got else f"'{key}': {cause}."
     cure = f"Write {_EXAMPLES[key]}, say." if key in _EXAMPLES else "Repair it."
     return BadCourse(f"{file}, line {toml_line(text, *steps)}: the file cannot be used: {cause}",
