@@ -86,7 +86,10 @@ def answers(suite: Suite) -> Iterator[str]:
     generator = torch.Generator().manual_seed(secrets.randbits(62))
     for part in suite.parts:
         for case in part.cases:
-            yield from _wrong_sizes(case)
+            try:
+                _check_sizes(case)
+            except mistakes.SuiteMistake as mistake:
+                yield str(mistake)
         drawn = (_drawn(case, generator) for case in part.cases if case.sizes is None)
         inputs = next((one for one in drawn if one is not None), None) if part.entry else None
         if inputs is not None:
@@ -96,22 +99,21 @@ def answers(suite: Suite) -> Iterator[str]:
                 yield str(mistake)
 
 
-def _wrong_sizes(case: Case) -> Iterator[str]:
-    """Yields why the function of a case with drawn sizes does not return its inputs."""
+def _check_sizes(case: Case) -> None:
+    """Raises SuiteMistake if the function of a case with drawn sizes does not return its inputs."""
     if case.sizes is None:
         return
     size = {name: low for name, (low, _) in case.sizes.ranges.items()}
     size |= {name: values[0] for name, values in case.sizes.choices.items()}
     place = mistakes.place_of(case.sizes.make)
     try:
-        inputs = mistakes.call("function of sizes", functools.partial(
-            case.sizes.make, **size))
+        inputs = mistakes.call("function of sizes", functools.partial(case.sizes.make, **size))
     except mistakes.SuiteMistake as mistake:
-        yield str(mistake.at(place))
-        return
+        raise mistake.at(place) from mistake
     if not isinstance(inputs, list | tuple):
-        yield (f"{place}: the function of sizes returns a value of type "
-               f"{type(inputs).__name__}. Return a tuple of inputs: (rand(n),) with a comma.")
+        raise mistakes.SuiteMistake(
+            f"the function of sizes returns a value of type {type(inputs).__name__}.",
+            "Return a tuple of inputs: (rand(n),) with a comma.", place)
 
 
 def _check_answers(suite: Suite, inputs: Sequence[Any]) -> None:

@@ -268,7 +268,7 @@ class Suite(Function):
 
     # filled in by ``load``
     FILLED_BY_LOAD: ClassVar = ("name", "properties", "mutants", "calls", "exercise", "solution",
-                                "sha256", "counts_programs")
+                                "sha256", "counts_programs", "public_only")
     name: str = ""
     properties: tuple[Property, ...] = ()
     mutants: tuple[Mutant, ...] = ()

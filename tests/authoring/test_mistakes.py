@@ -304,6 +304,17 @@ def test_a_course_that_cannot_be_read_is_named_with_its_line(made, name):
     assert message in str(failure.value)
 
 
+@pytest.mark.parametrize(("make", "message"), [
+    ("lambda n: rand(n)", "the function of sizes returns a value of type Input. Return a tuple"),
+    ("lambda m: (rand(m),)", "the function of sizes fails: TypeError: <lambda>() got an"),
+])
+def test_a_function_of_sizes_that_returns_no_inputs_is_named(made, make, message):
+    made.edit(SUITE, "rand, refuses\n", "rand, refuses, sizes\n")
+    made.edit(SUITE, "    cases=[\n", f"    cases=[\n        sizes({make}, n=(1, 9)),\n")
+
+    assert f"suite.py, line 20: {message}" in checked(made)[ANSWERS]
+
+
 def test_a_later_prerequisite_is_named(made):
     authored.make(made.root, "track1/tripling")
     made.edit(MODULE, "prerequisites = []", 'prerequisites = ["track1/tripling"]')
