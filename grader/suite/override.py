@@ -1,5 +1,6 @@
 """Changes of a suite that a course or a class asks for."""
 
+import difflib
 import hashlib
 import json
 from collections.abc import Collection, Sequence
@@ -26,7 +27,10 @@ def overridden(suite: Suite, *, pass_at: float | None = None,
     names = [case.name for case in suite.ordered()]
     unknown = [name for name in ignore if name not in names]
     if unknown:
-        raise ValueError(f"no case is called '{unknown[0]}'; the cases are: {'; '.join(names)}")
+        close = difflib.get_close_matches(unknown[0], names, n=1, cutoff=0.4)
+        hint = f", the nearest is '{close[0]}'" if close else ""
+        raise ValueError(f"no case is called '{unknown[0]}'{hint}; the cases are: "
+                         f"{'; '.join(names)}")
     if set(names) <= set(ignore):
         raise ValueError("every case is ignored")
 

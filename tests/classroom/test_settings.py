@@ -44,7 +44,8 @@ def test_all_or_nothing_is_a_word_and_weights_are_a_table(tmp_path):
     (f'name = "a"\n{HW}wieghts = 3', "'assignments.hw1.wieghts'; did you mean 'weights'?"),
     (f'name = "a"\n{HW}weights = "none"', "is 'none'; it is a table or"),
     (f'name = "a"\n{HW}weights = {{ egde = 3 }}', "'assignments.hw1.weights.egde'; did you mean"),
-    (f'name = "a"\n{HW}take = "worst"', "Invalid enum value 'worst'"),
+    (f'name = "a"\n{HW}take = "worst"', "'worst'; it is one of best, last, last-before-due"),
+    (f'name = "a"\n{HW}due = 2026-13-45T10:00:00', "on line 4 that is not a time such as"),
     (f'name = "a"\n{HW}late = {{ percent_per_day = 101 }}', "Expected `float` <= 100"),
     (f'name = "a"\n{HW}points = -1', "Expected `float` > 0"),
 ])

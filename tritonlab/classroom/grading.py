@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from grader.engine.compiler import targets
 from grader.report import Verdict, versions
 from grader.sandbox import SandboxBroken
 from grader.suite.override import overridden_sha256
@@ -119,6 +120,38 @@ def course_of(settings: ClassSettings, root: Path) -> tuple[Course, Roots]:
     return the_course, roots
 
 
+def check_target(settings: ClassSettings) -> None:
+    """Raises TritonlabError if class.toml names a target that does not exist."""
+    try:
+        targets.find(settings.target)
+    except targets.UnknownTarget as error:
+        raise TritonlabError(str(error), "Name one of them as `target` in class.toml.") from error
+
+
+def errors_of(settings: ClassSettings, root: Path, *, overrides: bool = False
+              ) -> list[TritonlabError]:
+    """Returns what class.toml names and does not exist: the target, the course, modules.
+
+    ``overrides``: also cases that an override ignores, for which hidden tests are loaded.
+    """
+    errors = []
+    try:
+        check_target(settings)
+    except TritonlabError as error:
+        errors.append(error)
+    try:
+        the_course, _ = course_of(settings, root)
+    except TritonlabError as error:
+        return [*errors, error]
+    for assignment in settings.assignments.values() if overrides else ():
+        for module in assignment.override:
+            try:
+                suite_for(the_course, module, assignment.of(module))
+            except TritonlabError as error:
+                errors.append(error)
+    return errors
+
+
 def plan(settings: ClassSettings, the_course: Course, store: Store, book: Book,
          assignments: Iterable[ClassAssignment], *, students: frozenset[str] | None = None,
          stale: bool = False, again: bool = False, gpu: bool = False,
@@ -134,7 +167,9 @@ def plan(settings: ClassSettings, the_course: Course, store: Store, book: Book,
 
     Raises:
         BadCourse: hidden tests are missing, or an override does not fit them.
+        TritonlabError: no GPU has the name of the target.
     """
+    check_target(settings)
     result = GradePlan()
     for assignment in assignments:
         by_blob: dict[tuple[str, str], list[Handed]] = {}

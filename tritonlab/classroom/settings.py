@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -117,7 +117,14 @@ def load(root: Path) -> ClassSettings:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise _wrong(file, f"cannot be read: {reason_of(error)}") from error
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise _wrong(file, f"is not valid TOML: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        lines = file.read_text(encoding="utf-8").splitlines()
+        line = re.search(r"at line (\d+)", str(error))
+        if line and re.match(r"\s*due\s*=\s*\d", text := lines[int(line[1]) - 1]):
+            raise _wrong(file, f"has a due time on line {line[1]} that is not a time such as "
+                         f"2026-10-12T23:59:00: {text.partition('=')[2].strip()}") from error
         raise _wrong(file, f"is not valid TOML: {error}") from error
     if data.pop("schema", SCHEMA) != SCHEMA:
         raise _wrong(file, f"has a schema other than {SCHEMA}")
@@ -158,8 +165,18 @@ def _settings(file: Path, data: dict[str, Any]) -> ClassSettings:
         place = _PLACE.search(str(error))
         reason = _PLACE.sub("", str(error))
         reason = re.sub(r"Object missing required field `(\w+)`", r"lacks '\1'", reason)
+        reason += _choices(place[1]) if place and reason.startswith("Invalid enum value") else ""
         where = f"{place[1]}: ".replace("[...]", ".*") if place and place[1] else ""
         raise _wrong(file, f"cannot be used: {where}{reason}") from error
+
+
+def _choices(place: str) -> str:
+    """The allowed values of a key, as the end of a sentence."""
+    key = place.rpartition(".")[2]
+    for kind in (ClassSettings, ClassAssignment):
+        if values := get_args(get_type_hints(kind).get(key)):
+            return f"; it is one of {', '.join(map(str, values))}"
+    return ""
 
 
 def _check_keys(file: Path, data: Any, kind: type, place: str) -> None:

@@ -2,10 +2,13 @@
 
 import shutil
 
+from tritonlab.classroom import grading
 from tritonlab.classroom.classroom import ROSTER, Classroom
+from tritonlab.classroom.settings import SETTINGS
 from tritonlab.doctor.environment_checks import Check, Status, installed, machine
 from tritonlab.errors import TritonlabError
 from tritonlab.grading.grade import start_sandbox
+from tritonlab.render.quantities import plural
 
 _BYTES_PER_RESULT = 8_000
 _MOST_NAMED = 5
@@ -13,8 +16,17 @@ _MOST_NAMED = 5
 
 def examine(the_class: Classroom) -> list[Check]:
     """Checks whether this machine can grade the class, and whether its records are whole."""
-    return [*installed(), *machine(), _isolation(the_class), _disk(the_class),
-            *_roster(the_class), _events(the_class), _submissions(the_class), _results(the_class)]
+    return [*installed(), *machine(), *_settings(the_class), _isolation(the_class),
+            _disk(the_class), *_roster(the_class), _events(the_class), _submissions(the_class),
+            _results(the_class)]
+
+
+def _settings(the_class: Classroom) -> list[Check]:
+    errors = grading.errors_of(the_class.settings, the_class.root, overrides=True)
+    count = len(the_class.settings.assignments)
+    return [Check(SETTINGS, Status.BAD, error.message, error.next_step) for error in errors] or [
+        Check(SETTINGS, Status.GOOD, f"{plural(count, 'assignment')}; the course, the modules and "
+              "the target exist")]
 
 
 def _isolation(the_class: Classroom) -> Check:
@@ -45,7 +57,7 @@ def _roster(the_class: Classroom) -> list[Check]:
     if not roster.students:
         return [Check("roster", Status.NOTE, f"{ROSTER} lists no students",
                       "Every submission would be of an unknown student. Add a line for each.")]
-    checks = [Check("roster", Status.GOOD, f"{len(roster.students)} students")]
+    checks = [Check("roster", Status.GOOD, plural(len(roster.students), "student"))]
     if roster.problems:
         checks = [Check("roster", Status.NOTE, _some(roster.problems), f"Edit {ROSTER}.")]
     own = {student.id for student in roster.students}
