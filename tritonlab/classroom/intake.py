@@ -12,8 +12,9 @@ from tritonlab.classroom.book import Handed
 from tritonlab.classroom.classroom import ROSTER, Classroom
 from tritonlab.classroom.importers import Incoming
 from tritonlab.classroom.settings import ClassAssignment
+from tritonlab.classroom.store import digest_of
 from tritonlab.course.course import EXERCISE, Course, Module
-from tritonlab.errors import TritonlabError, UnknownModule
+from tritonlab.errors import TritonlabError, UnknownModule, shown
 
 SCHEMA = 1
 
@@ -29,7 +30,11 @@ class Refused:
 
 @dataclass
 class Intake:
-    """The result of an import. ``unmatched``: names that are not in the roster."""
+    """The result of an import.
+
+    ``unmatched``: names that are not in the roster; ``missing``: students of the roster without a
+    submission, then.
+    """
 
     assignment: str
     imported: list[Handed] = field(default_factory=list)
@@ -37,11 +42,14 @@ class Intake:
     unmatched: list[Refused] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         return {"schema": SCHEMA, "assignment": self.assignment, "unchanged": self.unchanged,
-                "imported": [{"student": one.student, "module": one.module, "name": one.name}
+                "imported": [{"student": one.student, "module": one.module, "name": one.name,
+                              "at": one.at.isoformat() if one.at else None, "late": one.late}
                              for one in self.imported],
+                "missing": self.missing,
                 "unmatched": [asdict(one) for one in self.unmatched],
                 "refused": [asdict(one) for one in self.refused], "problems": self.problems}
 
@@ -67,20 +75,26 @@ def take(the_class: Classroom, assignment: ClassAssignment, paths: Sequence[Path
     before = {_identity(one) for one in the_class.book.handed.get(assignment.name, ())}
     events = []
     for path in paths:
+        incoming = None
         for incoming in importers.read(path, layout, pattern):
             result.problems += incoming.problems if incoming.files else ()
             handed, files = _handed(the_class, course, assignment, incoming, at, result)
             if handed is None:
                 continue
-            blob = the_class.store.add(files) if not dry_run else ""
+            blob = digest_of(files) if dry_run else the_class.store.add(files)
             one = Handed(handed.student, assignment.name, handed.module, blob, handed.at,
                          handed.late, handed.name, handed.attempt, layout)
-            if not dry_run and _identity(one) in before:
+            if _identity(one) in before:
                 result.unchanged += 1
                 continue
             before.add(_identity(one))
             result.imported.append(one)
             events.append(_event(the_class, one, incoming.journal if not dry_run else None))
+        if incoming is None:
+            raise TritonlabError(f"Nothing in {shown(path)} has the layout {layout}.",
+                                 "Leave out `--from` to have the layout recognized.")
+    own = {one.student for one in result.imported} | set(the_class.book.students(assignment.name))
+    result.missing = [one.id for one in the_class.roster if one.id not in own]
     if strict and result.unmatched:
         first = result.unmatched[0]
         raise TritonlabError(

@@ -239,7 +239,8 @@ class Roster:
         texts = [(" ".join(_words(text)), student) for student in self.students
                  for text in (student.id, student.name, student.login,
                               student.email.partition("@")[0], student.github)]
-        return _index([*texts, *((key, student) for key, students in self._joined.items()
+        words = [(word, student) for student in self.students for word in _words(student.name)]
+        return _index([*texts, *words, *((key, student) for key, students in self._joined.items()
                                  for student in students)])
 
     @cached_property

@@ -183,6 +183,11 @@ def _read(path: Path) -> bytes:
         return file.read()
 
 
+def digest_of(files: Mapping[str, bytes]) -> str:
+    """Returns the digest that ``Store.add`` gives to these files."""
+    return hashlib.sha256(_packed(files)).hexdigest()
+
+
 def _packed(files: Mapping[str, bytes]) -> bytes:
     """Returns a tar archive that depends on names and contents only."""
     stream = io.BytesIO()
