@@ -99,3 +99,12 @@ def test_what_cannot_be_exported_is_refused(run, a_class, arguments, message):
     assert result.code == 2
     assert message in result.err
     assert not (a_class / "exports").exists()
+
+
+def test_a_column_that_was_added_is_named(run, a_class):
+    (a_class / "grades.csv").write_bytes(CANVAS.replace("hw1 (7)", "other (8)").encode())
+
+    result = run("class", "export", "hw1", "--to", "canvas", "--fill", "grades.csv")
+
+    assert result.code == 0
+    assert "The column hw1 was added; --column TITLE names an existing one." in result.err

@@ -145,6 +145,12 @@ def test_decisions_change_the_score_and_keep_their_reason(run, a_class):
     (("extend", "ada", "hw1", "--until", "soon", "--reason", "x"), "'soon' is not a time."),
     (("override", "ada", "hw1", "--reason", "x"), "The points are missing."),
     (("excuse", "ada", "hw1"), "The reason is missing; it is kept in the log."),
+    (("override", "ada", "hw1", "--points", "800", "--reason", "x"), "Name at most 100."),
+    (("extend", "ada", "hw1", "--until", "2026-10-01", "--reason", "x"),
+     "The new due time is before that of hw1, 2026-10-12 23:59."),
+    (("excuse", "ada", "hw1", "--undo", "--reason", "x"), "hw1 of ada is not excused."),
+    (("import", "hw1", "in", "--from", "canvas"), "Nothing in in has the layout canvas."),
+    (("show", "Lovelase"), "The nearest: ada (Ada Lovelace)"),
     (("excuse", "ada", "hw2", "--reason", "x"), "no assignment 'hw2'. Did you mean hw1?"),
     (("status", "--sort", "age"), "'age' is not an order."),
     (("grade", "--section", "C"), "No student of roster.csv is in section 'C'."),
@@ -176,6 +182,61 @@ def test_times_are_those_of_the_class(run, a_class):
     assert "2026-10-11 08:00" in result.out
 
 
+def test_a_decision_is_taken_back(run, a_class):
+    run("class", "override", "bob", "hw1", "--points", "80", "--reason", "oral exam")
+
+    result = run("class", "override", "bob", "hw1", "--undo", "--reason", "a mistake", "--plain")
+
+    assert (result.code, "bob, hw1" in result.out, "80" in result.out) == (0, True, False)
+
+
+def test_a_dry_run_of_an_import_lists_what_would_change(run, a_class):
+    (a_class / "in" / "bob" / "kernel.py").write_text("newer")
+
+    result = run("class", "import", "hw1", "in", "--at", "2026-10-14", "--dry-run", "--plain")
+    again = run("class", "import", "hw1", "in", "--at", "2026-10-10", "--dry-run", "--plain")
+
+    assert "bob (Bob Byte): bob/kernel.py, track1/softmax, 2026-10-14 00:00, 2 days late" \
+        in result.out
+    assert "Students without a submission: 1\ncyd (Cyd Charisse)" in result.out
+    assert "Next: tritonlab class import hw1 in --at 2026-10-14" in result.out
+    assert "1 submission of 1 student would be imported for hw1; 1 unchanged." in again.out
+
+
+def test_a_name_that_is_not_in_the_roster_has_a_cure(run, a_class):
+    (a_class / "in" / "dan").mkdir()
+    (a_class / "in" / "dan" / "kernel.py").write_text("d")
+
+    result = run("class", "import", "hw1", "in/dan", "--from", "folder", "--plain")
+
+    assert "Add them to roster.csv or rename the files" in result.out
+    assert "Next: tritonlab class status hw1" in result.out
+
+
+def test_init_in_the_folder_of_a_class_names_it_and_what_was_not_copied(run, a_class):
+    (a_class / "other.csv").write_text("student\nzed\n")
+
+    result = run("class", "init", f"../{a_class.name}", "--roster", "other.csv", "--plain")
+
+    assert f"The class is in {a_class}." in result.out
+    assert "roster.csv was there and is unchanged; other.csv was not copied." in result.err
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), [
+    ('require_isolation', 'target = "h1000"\nrequire_isolation', "Name one of them as `target`"),
+    ('"track1/softmax"', '"track1/sofmax"', "No module is called 'track1/sofmax'")])
+def test_status_and_doctor_name_what_class_toml_lacks(run, a_class, old, new, sentence):
+    text = (a_class / "class.toml").read_text()
+    (a_class / "class.toml").write_text(text.replace(old, new))
+
+    status, doctor = run("class", "status"), run("class", "doctor", "--json")
+
+    assert sentence in status.err
+    failed = [one for one in json.loads(doctor.out)["checks"] if one["name"] == "class.toml"]
+    assert sentence in f"{failed[0]['seen']} {failed[0]['remedy']}"
+    assert run("class", "grade").code == 2
+
+
 def test_report_and_feedback(run, a_class):
     run("class", "grade")
 
@@ -185,7 +246,7 @@ def test_report_and_feedback(run, a_class):
     assert (pages.code, json.loads(pages.out)["pages"]) == (0, 4)
     assert "Ada" not in (a_class / "reports" / "index.html").read_text()
     assert files.code == 0
-    assert "3 files are in feedback" in files.out
+    assert "The feedback of 3 students is in feedback" in files.out
     assert "2 of 4 are wrong" in (a_class / "feedback" / "bob.md").read_text()
 
 

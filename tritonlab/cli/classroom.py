@@ -52,6 +52,7 @@ AssignmentNames = Annotated[list[str] | None, typer.Argument(
 StudentId = Annotated[str, typer.Argument(
     metavar="STUDENT", help="The id, name, login or address of a student.",
     autocompletion=_students)]
+Undo = Annotated[bool, typer.Option("--undo", help="Take the decision back.")]
 Reason = Annotated[str, typer.Option(help="The reason, which is kept in the log.")]
 
 
@@ -71,10 +72,15 @@ def init(
     from tritonlab.classroom.settings import SETTINGS
     from tritonlab.render import classroom as view
 
+    folder = folder.resolve()
     written = classroom.create(folder, course, roster)
+    if roster and folder / classroom.ROSTER not in written and \
+            roster.resolve() != folder / classroom.ROSTER:
+        warn(f"{shown(folder / classroom.ROSTER)} was there and is unchanged; {shown(roster)} was "
+             "not copied.")
     command = "tritonlab class doctor"
-    if folder.resolve() != Path.cwd():
-        command = f"cd {shlex.quote(str(folder))} && {command}"
+    if folder != Path.cwd():
+        command = f"cd {shlex.quote(shown(folder))} && {command}"
     show(as_json, plain, {"schema": 1, "files": [str(path) for path in written]},
          lambda screen: view.show_created(screen, folder, written), command,
          f"Edit {SETTINGS} and {classroom.ROSTER}, then type: ")
@@ -187,13 +193,15 @@ def status(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Show the state and points of every student."""
+    from tritonlab.classroom import grading
     from tritonlab.classroom.book import State
     from tritonlab.render import classroom as view
 
     if sort not in view.SORTS:
         raise TritonlabError(f"'{sort}' is not an order.", f"Name one of {', '.join(view.SORTS)}.")
     the_class = _load()
-    warn(*the_class.book.problems)
+    warn(*the_class.book.problems,
+         *map(str, grading.errors_of(the_class.settings, the_class.root)))
     tables = {one.name: sorted(the_class.scores(one), key=view.SORTS[sort])
               for one in the_class.assignments(assignment or ())}
     if missing:
@@ -249,15 +257,25 @@ def extend(
     student: StudentId, assignment: AssignmentName,
     until: Annotated[str, typer.Option(metavar="TIME", help="The new due time.")] = "",
     reason: Reason = "",
+    undo: Undo = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Give one student more time."""
     from tritonlab.classroom import classroom
 
     the_class = _load()
+    if undo:
+        return _undo(the_class, "extended", student, assignment, reason, as_json, plain)
     if not until:
         raise TritonlabError("The new due time is missing.", "Add --until 2026-10-14T23:59.")
     time_ = classroom.parse_time(until, the_class.settings)
+    its = the_class.settings.assignment(assignment)
+    if its.due is None:
+        raise TritonlabError(f"{its.name} has no due time.", "Add `due` to class.toml.")
+    if time_ < its.due:
+        raise TritonlabError(
+            f"The new due time is before that of {its.name}, "
+            f"{its.due.astimezone(the_class.settings.zone):%Y-%m-%d %H:%M}.", "Name a later one.")
     return _rule(the_class, "extended", student, assignment, reason, as_json, plain,
                  until=time_.isoformat())
 
@@ -265,10 +283,12 @@ def extend(
 @app.command()
 @verb
 def excuse(
-    student: StudentId, assignment: AssignmentName, reason: Reason = "",
+    student: StudentId, assignment: AssignmentName, reason: Reason = "", undo: Undo = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Excuse one student from an assignment, which then has no points."""
+    if undo:
+        return _undo(_load(), "excused", student, assignment, reason, as_json, plain)
     return _rule(_load(), "excused", student, assignment, reason, as_json, plain)
 
 
@@ -278,13 +298,32 @@ def override(
     student: StudentId, assignment: AssignmentName,
     points: Annotated[float | None, typer.Option(min=0, help="The points that count.")] = None,
     reason: Reason = "",
+    undo: Undo = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Set the points of one student's assignment by hand."""
+    the_class = _load()
+    if undo:
+        return _undo(the_class, "overridden", student, assignment, reason, as_json, plain)
     if points is None:
         raise TritonlabError("The points are missing.", "Add --points P.")
-    return _rule(_load(), "overridden", student, assignment, reason, as_json, plain,
+    most = the_class.settings.assignment(assignment).points
+    if not points <= most:
+        raise TritonlabError(f"{assignment} has {most:g} points, and {points:g} are more.",
+                             f"Name at most {most:g}.")
+    return _rule(the_class, "overridden", student, assignment, reason, as_json, plain,
                  points=points)
+
+
+def _undo(the_class: "Classroom", decision: str, student: str, assignment: str, reason: str,
+          as_json: bool, plain: bool) -> int:
+    """Takes an instructor's decision back, if it is the one that counts."""
+    one = the_class.student(student)
+    its = the_class.settings.assignment(assignment)
+    if (one.id, its.name) not in getattr(the_class.book, decision):
+        raise TritonlabError(f"{its.name} of {one.id} is not {decision}.",
+                             f"`tritonlab class show {shlex.quote(one.id)}` shows what counts.")
+    return _rule(the_class, "undone", one.id, its.name, reason, as_json, plain, decision=decision)
 
 
 def _rule(the_class: "Classroom", event: str, student: str, assignment: str, reason: str,
@@ -339,9 +378,16 @@ def import_(
     result = intake.take(the_class, its, paths, layout=layout, student_from=student_from,
                          at=default, dry_run=dry_run, strict=strict)
     seconds = time.monotonic() - started
+    command = f"tritonlab class grade {its.name}"
+    if not result.imported and not result.unchanged:
+        command = f"tritonlab class status {its.name}"
+    elif dry_run:
+        options = [] if layout == "auto" else ["--from", layout]
+        options += ["--student-from", student_from] if student_from else []
+        options += ["--at", at] if at else []
+        command = shlex.join(["tritonlab", "class", "import", its.name, *map(str, paths), *options])
     show(as_json, plain, {**result.to_dict(), "seconds": round(seconds, 2)},
-         lambda screen: view.show_intake(screen, result, dry_run),
-         f"tritonlab class grade {its.name}")
+         lambda screen: view.show_intake(screen, the_class, result, dry_run), command)
     return EXIT_FAILED if result.unmatched or result.refused else 0
 
 
@@ -389,11 +435,11 @@ def export(
         sentence += rest * bool(without)
     show(as_json, plain, {
         "schema": 1, "assignment": its.name, "to": to, "files": [str(path) for path in paths],
-        "scores": result.scores, "problems": result.problems},
+        "scores": result.scores, "problems": result.problems, "notes": result.notes},
         lambda screen: screen.line(sentence),
         f"tritonlab class status {its.name}")
     if not as_json:
-        warn(*result.problems)
+        warn(*result.notes, *result.problems)
     return EXIT_FAILED if result.problems else 0
 
 
@@ -523,6 +569,7 @@ def report(
     """Write pages about the class: an overview, and one page a student."""
     from tritonlab.classroom import classroom, grading, mistakes
     from tritonlab.classroom.report import pages
+    from tritonlab.render.quantities import plural
 
     if folder is None:
         raise TritonlabError("The folder of the pages is missing.", "Add --html DIR.")
@@ -536,8 +583,8 @@ def report(
     pages.write(folder, result)
     index = folder / pages.INDEX
     show(as_json, plain, {"schema": 1, "index": str(index), "pages": len(result)},
-         lambda screen: screen.line(f"{shown(index)} and {len(result) - 1} pages of students are "
-                                    "written."),
+         lambda screen: screen.line(f"{shown(index)} and the pages of "
+                                    f"{plural(len(result) - 1, 'student')} are written."),
          f"tritonlab class feedback {its[0].name} --out feedback")
     return 0
 
@@ -554,6 +601,7 @@ def feedback(
     """Write feedback, one file a student, with as much as the assignment reveals."""
     from tritonlab.classroom.report import feedback as writer
     from tritonlab.classroom.settings import SETTINGS
+    from tritonlab.render.quantities import plural
 
     forms = [one for one in writer.FORMATS if one == form]
     if not forms:
@@ -566,8 +614,9 @@ def feedback(
     names = writer.write(the_class.settings, the_class.book, the_class.store, its,
                          the_class.ids(its.name), folder, forms[0])
     show(as_json, plain, {"schema": 1, "folder": str(folder), "files": names},
-         lambda screen: screen.line(f"{len(names)} files are in {shown(folder)}; they show what "
-                                    f"reveal = \"{its.reveal}\" of {SETTINGS} allows."),
+         lambda screen: screen.line(f"The feedback of {plural(len(names), 'student')} is in "
+                                    f"{shown(folder)}, with what reveal = \"{its.reveal}\" of "
+                                    f"{SETTINGS} allows."),
          f"tritonlab class status {its.name}")
     return 0
 

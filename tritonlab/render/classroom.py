@@ -15,13 +15,13 @@ import msgspec
 from grader.finding import NAMES
 from grader.text import joined
 from tritonlab.classroom.book import Graded, Handed, Score, State
-from tritonlab.classroom.classroom import Classroom
+from tritonlab.classroom.classroom import ROSTER, Classroom
 from tritonlab.classroom.grading import GradePlan, Summary
 from tritonlab.classroom.intake import Intake
 from tritonlab.classroom.report import sources
 from tritonlab.classroom.report.outcomes import ResultViews
 from tritonlab.classroom.roster import Student
-from tritonlab.classroom.settings import ClassAssignment
+from tritonlab.classroom.settings import ClassAssignment, days_late
 from tritonlab.course.course import EXERCISE
 from tritonlab.errors import TritonlabError, shown
 from tritonlab.render.quantities import plural
@@ -46,7 +46,7 @@ SORTS: dict[str, Callable[[Score], Any]] = {
 
 def show_created(screen: Screen, folder: Path, written: Sequence[Path]) -> None:
     """Prints the files of a new class."""
-    screen.line(f"The class is in {shown(folder.resolve())}.")
+    screen.line(f"The class is in {folder.resolve()}.")
     for path in written:
         screen.line(shown(path), lead=("  ",))
     if not written:
@@ -57,24 +57,47 @@ def show_created(screen: Screen, folder: Path, written: Sequence[Path]) -> None:
 # Import
 
 
-def show_intake(screen: Screen, result: Intake, dry_run: bool) -> None:
+def show_intake(screen: Screen, the_class: Classroom, result: Intake, dry_run: bool) -> None:
     """Prints what was imported, and each submission that was not."""
     students = len({one.student for one in result.imported})
     verb = "would be imported" if dry_run else "imported"
     screen.line(f"{plural(len(result.imported), 'submission')} of {plural(students, 'student')} "
                 f"{verb} for {result.assignment}; {result.unchanged} unchanged.")
+    if dry_run:
+        _some(screen, [_incoming(the_class, one) for one in result.imported])
+        if result.missing:
+            screen.blank()
+            screen.line(f"Students without a submission: {len(result.missing)}")
+            _some(screen, [str(the_class.roster.get(student)) for student in result.missing])
     for title, group in (("Not in the roster", result.unmatched), ("Refused", result.refused)):
         if group:
             screen.blank()
             screen.line((f"{title}: {len(group)}", "fail"))
-        for one in group[:MOST_NAMED]:
-            reason = f"; {one.reason}" if one.reason else ""
-            screen.line(f"'{one.student}' ({one.name}){reason}", lead=("  ",))
-        if len(group) > MOST_NAMED:
-            screen.line(f"and {len(group) - MOST_NAMED} more; --json lists all.", lead=("  ",))
+        _some(screen, [f"'{one.student}' ({one.name})" + f"; {one.reason}" * bool(one.reason)
+                       for one in group])
+    if result.unmatched:
+        screen.line(f"Add them to {ROSTER} or rename the files, then import again; "
+                    "`--student-from REGEX` finds the student elsewhere in the path.")
     for problem in result.problems[:MOST_NAMED]:
         screen.line((problem, "skip"), lead=("  ",))
     screen.blank()
+
+
+def _some(screen: Screen, lines: Sequence[str]) -> None:
+    """Prints the first of these lines, and how many more there are."""
+    for line in lines[:MOST_NAMED]:
+        screen.line(line, lead=("  ",))
+    if len(lines) > MOST_NAMED:
+        screen.line(f"and {len(lines) - MOST_NAMED} more; --json lists all.", lead=("  ",))
+
+
+def _incoming(the_class: Classroom, one: Handed) -> str:
+    """A submission that would be imported, in a line."""
+    due = the_class.book.due(one.student, the_class.settings.assignment(one.assignment))
+    days = days_late(due, one.at)
+    late = f", {plural(days, 'day')} late" if days else ", late" * bool(one.late and not one.at)
+    time_ = _time(the_class, one.at) if one.at else "no time"
+    return f"{the_class.roster.get(one.student)}: {one.name}, {one.module}, {time_}{late}"
 
 
 # Grade

@@ -81,7 +81,9 @@ class Screen:
         """Prints code; long lines are cut, so that a caret stays below its column."""
         for line in lines:
             if not self.plain:
-                self._print(_text((" " * indent, line[: self.width - indent])))
+                room = max(self.width - indent, 1)
+                cut = f"{line[:room - 1]}…" if len(line) > room else line
+                self._print(_text((" " * indent, cut)))
             elif line.strip("^ "):  # where the caret points is in the sentence before
                 self.text(clean(line) + "\n")
 

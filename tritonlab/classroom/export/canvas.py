@@ -64,9 +64,11 @@ def fill(content: bytes, name: str, students: Sequence[StudentPoints], roster: R
     places, problems = rows_by_student(
         [row for row in rows if not _is_test_student(row[1])], roster)
     place = _column(titles, column or assignment.name, name)
+    notes = []
     if place is None:
         if column:
             raise TritonlabError(f"{name} has no column '{column}'.", _choices(titles))
+        notes = [f"The column {assignment.name} was added; --column TITLE names an existing one."]
         place = _end_of_assignments(table, titles, possible)
         for row in range(len(table)):
             value = assignment.name if row == header else \
@@ -75,7 +77,7 @@ def fill(content: bytes, name: str, students: Sequence[StudentPoints], roster: R
                 table.insert(row, place, value)
     elif possible is not None:
         problems += _points_possible(table.value(possible, place), titles[place], assignment, name)
-    result = Exported(problems=problems)
+    result = Exported(problems=problems, notes=notes)
     numbered = student_rows if possible is None else [possible, *student_rows]
     comma = uses_comma(value for row in numbered for value in table.row(row)[3:])
     unassigned = []

@@ -37,12 +37,13 @@ class StudentPoints:
 class Exported:
     """Files by name, the points in them, and sentences about what is left out.
 
-    The name is empty where there is only one file.
+    The name is empty where there is only one file. ``notes`` are sentences about nobody left out.
     """
 
     files: dict[str, bytes] = field(default_factory=dict)
     scores: dict[str, float | None] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def points_of_all(book: Book, roster: Roster, assignment: ClassAssignment,
