@@ -8,7 +8,6 @@ from tritonlab.classroom.settings import SETTINGS
 from tritonlab.doctor.environment_checks import Check, Status, installed, machine
 from tritonlab.errors import TritonlabError
 from tritonlab.grading.grade import start_sandbox
-from tritonlab.render.quantities import plural
 
 _BYTES_PER_RESULT = 8_000
 _MOST_NAMED = 5
@@ -23,10 +22,9 @@ def examine(the_class: Classroom) -> list[Check]:
 
 def _settings(the_class: Classroom) -> list[Check]:
     errors = grading.errors_of(the_class.settings, the_class.root, overrides=True)
-    count = len(the_class.settings.assignments)
     return [Check(SETTINGS, Status.BAD, error.message, error.next_step) for error in errors] or [
-        Check(SETTINGS, Status.GOOD, f"{plural(count, 'assignment')}; the course, the modules and "
-              "the target exist")]
+        Check(SETTINGS, Status.GOOD, "the course, the modules, the target and "
+              "ignored cases exist")]
 
 
 def _isolation(the_class: Classroom) -> Check:
@@ -57,7 +55,7 @@ def _roster(the_class: Classroom) -> list[Check]:
     if not roster.students:
         return [Check("roster", Status.NOTE, f"{ROSTER} lists no students",
                       "Every submission would be of an unknown student. Add a line for each.")]
-    checks = [Check("roster", Status.GOOD, plural(len(roster.students), "student"))]
+    checks = [Check("roster", Status.GOOD, _students(len(roster.students)))]
     if roster.problems:
         checks = [Check("roster", Status.NOTE, _some(roster.problems), f"Edit {ROSTER}.")]
     own = {student.id for student in roster.students}
@@ -99,6 +97,10 @@ def _results(the_class: Classroom) -> Check:
         return Check("results", Status.NOTE, f"{damaged} of {len(keys)} are missing or damaged",
                      "`tritonlab class grade` grades them again.")
     return Check("results", Status.GOOD, f"{len(keys):,} are stored")
+
+
+def _students(count: int) -> str:
+    return "1 student" if count == 1 else f"{count} students"
 
 
 def _some(sentences: "list[str] | tuple[str, ...]") -> str:
