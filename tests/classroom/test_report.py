@@ -209,6 +209,32 @@ def test_feedback_shows_what_is_revealed(tmp_path, form, reveal, failures):
         ("feedback", reveal, {"ada", "../../etc/bob"})
 
 
+def test_pages_and_feedback_give_reasons_and_points_by_kind(tmp_path):
+    settings, store = support.write(tmp_path)
+    blob = support.hand_in(store, "ada", STARTER, at="2026-10-14T12:00:00-04:00")
+    store.append(note_grade(store, "hw1", blob, graded(["PASSED", "FAILED"])))
+    its, roster = settings.assignments["hw1"], Roster((Student("ada"), Student("bob")))
+    ruling = {"student": "bob", "assignment": "hw1"}
+    store.append({"event": "overridden", "points": 80, "reason": "oral exam", **ruling},
+                 {"event": "extended", "until": "2026-12-01T12:00:00-05:00", "reason": "ill",
+                  **ruling})
+    the_book = book.read(settings, store.log())
+
+    result = built(settings, store, roster)
+    texts = [feedback.render(feedback.feedback_of(
+        settings, ResultViews(store), its, the_book.score("ada", its)), form)
+        for form in feedback.FORMATS]
+
+    page = next(text for text in result.values() if "<h1>bob" in text)
+    assert "80*+" in result["index.html"]
+    assert "oral exam" in page
+    assert "ill" in page
+    for text in texts:
+        assert "40 of 100 points: open, 2 days late, which costs 10 points." in text
+        assert "correctness 50 of 100 (1 of 2 cases), 10 deducted for lateness" in \
+            text.replace("\\", "")
+
+
 @pytest.mark.parametrize("form", ["html", "md"])
 def test_feedback_on_a_draft_says_so(tmp_path, form):
     settings, store = support.write(tmp_path)

@@ -116,7 +116,8 @@ def test_show_tells_the_first_failure_and_the_source(run, a_class):
     result = run("class", "show", "Bob Byte", "--plain")
 
     assert "wrong-values" in result.out
-    assert "case 1: 2 of 4 are wrong" in result.out
+    assert "Failed: case 1: 2 of 4 are wrong" in result.out
+    assert "correctness 71.43 of 71.43 (1 of 1 cases), edge 0 of 28.57 (0 of 1 cases)" in result.out
 
 
 def test_show_names_the_nearest_student(run, a_class):

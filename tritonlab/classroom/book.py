@@ -14,7 +14,7 @@ import msgspec
 from grader.report import Verdict
 from tritonlab.classroom.events import Log
 from tritonlab.classroom.settings import ClassAssignment, ClassSettings, days_late
-from tritonlab.grading.points import Count, points_of
+from tritonlab.grading.points import Count, GroupPoints, points_of
 
 
 class Handed(msgspec.Struct, frozen=True):
@@ -118,6 +118,7 @@ class ModuleScore:
     days: int = 0
     attempts: int = 0
     draft: Graded | None = None
+    groups: tuple[GroupPoints, ...] = ()  # the points before the deduction, by kind of case
 
     @property
     def state(self) -> State:
@@ -289,7 +290,7 @@ class Book:
                    default=ModuleScore(module, out_of))
         return ModuleScore(module, out_of, best.handed, best.graded, best.raw, best.points,
                            best.days, attempts,
-                           drafts[-1] if drafts and best.graded is None else None)
+                           drafts[-1] if drafts and best.graded is None else None, best.groups)
 
     def _scored(self, handed: Handed, assignment: ClassAssignment, due: datetime | None,
                 out_of: float) -> ModuleScore:
@@ -297,14 +298,17 @@ class Book:
         days = days_late(due, handed.at) if handed.at else int(
             bool(handed.late) and due == assignment.due)
         raw = 0.0
+        groups: tuple[GroupPoints, ...] = ()
         if graded is not None:
-            raw = points_of(graded.counts, graded.verdict == Verdict.PASSED, assignment.weights,
-                            out_of).total
+            points = points_of(graded.counts, graded.verdict == Verdict.PASSED, assignment.weights,
+                               out_of)
+            raw, groups = points.total, points.groups
         late = assignment.late
         kept = 1.0
         if days and late:
             kept = max(0.0, 1 - days * late.percent_per_day / 100) if days <= late.days else 0.0
-        return ModuleScore(handed.module, out_of, handed, graded, raw, raw * kept, days)
+        return ModuleScore(handed.module, out_of, handed, graded, raw, raw * kept, days,
+                           groups=groups)
 
     def submissions(self) -> Iterator[Handed]:
         for submissions in self.handed.values():

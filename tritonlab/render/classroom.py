@@ -20,6 +20,7 @@ from tritonlab.classroom.grading import GradePlan, Summary
 from tritonlab.classroom.intake import Intake
 from tritonlab.classroom.report import sources
 from tritonlab.classroom.report.outcomes import ResultViews
+from tritonlab.classroom.report.templating import breakdown
 from tritonlab.classroom.roster import Student
 from tritonlab.classroom.settings import ClassAssignment, days_late
 from tritonlab.course.course import EXERCISE
@@ -302,6 +303,12 @@ def show_student(screen: Screen, the_class: Classroom, student: Student,
         screen.blank()
         screen.line((assignment.name, "strong"), f"  {score.state}, {_points(score)}{_days(score)}",
                     f"; {score.ruling.reason}" if score.ruling else "")
+        if score.extension and score.due:
+            screen.line(f"due {_time(the_class, score.due)}; {score.extension.reason}",
+                        lead=("  ",))
+        for module in score.modules:
+            if points := breakdown(module):
+                screen.line(f"{module.module}: {points}", lead=("  ",))
         before: dict[str, SubmissionEntry] = {}
         own = [one for one in submissions if one.handed.assignment == assignment.name]
         for entry in own:

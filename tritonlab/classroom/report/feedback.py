@@ -35,6 +35,7 @@ class ModuleFeedback:
     cases: tuple[CaseView, ...] = ()
     blanks: tuple[int, ...] = ()
     draft: bool = False
+    points: str = ""  # by kind of case
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,14 @@ def feedback_of(settings: ClassSettings, outcomes: ResultViews, assignment: Clas
         settings.name, assignment.name, score.state,
         templating.number(score.points) if settled else "", templating.number(score.out_of),
         0 if score.excused else score.days,
-        tuple(_module(outcomes, assignment, module) for module in score.modules),
+        tuple(_module(outcomes, assignment, module, settled and score.ruling is None)
+              for module in score.modules),
         templating.time(settings.zone, score.due) if not settled else "", score.by_hand,
         templating.number(deducted) if round(deducted, 2) else "")
 
 
-def _module(outcomes: ResultViews, assignment: ClassAssignment,
-            module: ModuleScore) -> ModuleFeedback:
+def _module(outcomes: ResultViews, assignment: ClassAssignment, module: ModuleScore,
+            count: bool) -> ModuleFeedback:
     grade = module.graded or module.draft
     outcome = outcomes.of(grade.key) if grade else None
     if grade is None or outcome is None or (
@@ -105,7 +107,8 @@ def _module(outcomes: ResultViews, assignment: ClassAssignment,
     return ModuleFeedback(
         module.module, module.state, grade.evidence, outcome.revealed(reveal),
         outcome.cases if reveal == "all" and not outcome.steps else (),
-        () if reveal == "verdict" else tuple(outcome.blanks), grade is module.draft)
+        () if reveal == "verdict" else tuple(outcome.blanks), grade is module.draft,
+        templating.breakdown(module) if count and reveal != "verdict" else "")
 
 
 def render(feedback: Feedback, form: Format) -> str:
@@ -125,11 +128,13 @@ def _markdown(feedback: Feedback) -> list[str]:
             lines += ["", DRAFT]
         if module.evidence:
             lines += ["", f"Evidence: {md(module.evidence)}."]
+        if module.points:
+            lines += ["", f"Points: {md(module.points)}."]
         if module.blanks:
             lines += ["", f"Not filled in: {todos(module.blanks)}."]
         for failure in module.failures:
             line = f", line {failure.line}" if failure.line else ""
-            lines += ["", f"**{md(failure.case)}**{line}: {md(failure.words)}"]
+            lines += ["", f"Failed: **{md(failure.case)}**{line}: {md(failure.words)}"]
             lines += [text for label, part in parts(failure) if part
                       for text in ("", f"{label}: {md(part)}")]
         if module.cases:

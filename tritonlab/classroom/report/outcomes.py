@@ -62,7 +62,7 @@ class ResultView:
     def first_failure(self) -> str:
         """The first failure in a sentence, empty where there is none."""
         if self.failures:
-            return f"{self.failures[0].case}: {self.failures[0].words}"
+            return f"Failed: {self.failures[0].case}: {self.failures[0].words}"
         return self.reason if self.verdict == Verdict.FAILED else ""
 
     @property

@@ -34,7 +34,7 @@ MARKS = {State.PASSED: ("p", "P"), State.OPEN: ("o", "O"), State.MISSING: ("m", 
 EFFICIENT = ("e", "E")
 LEGEND = (("p", "P passed"), ("e", "E passed, efficient"), ("o", "O open"), ("l", "L late"),
           ("m", "– not handed in"), ("w", "W not graded"), ("u", "? not decided"),
-          ("x", "X excused"))
+          ("x", "X excused"), ("", "* points set by hand"), ("", "+ more time"))
 _PAGE = re.compile(rf"[A-Z]{{{LETTERS}}}\.html")
 
 
@@ -102,6 +102,7 @@ def build(settings: ClassSettings, book: Book, store: Store, roster: Roster,
         scores = [one.scores[place] for one in analyses]
         pages[f"{STUDENTS}/{people.letters(student)}.html"] = template.render(
             settings=settings, people=people, student=student, cell=cell, scores=scores,
+            breakdown=templating.breakdown,
             due={score.assignment: templating.time(settings.zone, score.due) for score in scores},
             rows={score.assignment: _rows(settings, book, outcomes, sources, score)
                   for score in scores},
@@ -135,7 +136,8 @@ def cell(score: Score) -> Cell:
         style, mark = f"{style} l", f"{mark}L"
     points = "" if score.state is State.MISSING and score.ruling is None else \
         templating.number(score.points)
-    return Cell(style, f"{mark} {points}".strip())
+    marks = "*" * score.by_hand + "+" * (score.extension is not None)
+    return Cell(style, f"{mark} {points}".strip() + marks)
 
 
 def _index(settings: ClassSettings, book: Book, people: People, ids: Sequence[str],

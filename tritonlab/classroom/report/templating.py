@@ -7,6 +7,8 @@ from datetime import datetime, tzinfo
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tritonlab.classroom.book import ModuleScore
+
 _CODE = re.compile(r"(`[^`\n]*`)")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
 
@@ -23,6 +25,16 @@ def templates() -> Environment:
 def number(value: float | None) -> str:
     """Points with at most two decimals."""
     return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def breakdown(module: ModuleScore) -> str:
+    """The points of a module by kind of case, and the deduction; empty without cases."""
+    parts = [f"{one.kind} {number(one.points)} of {number(one.out_of)} "
+             f"({one.passed} of {one.total} cases)" for one in module.groups]
+    deducted = module.raw - module.points
+    if parts and deducted >= 0.005:
+        parts.append(f"{number(deducted)} deducted for lateness")
+    return ", ".join(parts)
 
 
 def time(zone: tzinfo, at: datetime | None) -> str:
