@@ -183,6 +183,16 @@ def test_times_are_those_of_the_class(run, a_class):
     assert "2026-10-11 08:00" in result.out
 
 
+def test_a_line_of_the_source_that_is_cut_is_marked(run, a_class):
+    (a_class / "in" / "bob" / "kernel.py").write_text(f"x = {'1' * 200}\n")
+    run("class", "import", "hw1", "in", "--at", "2026-10-11")
+
+    result = run("class", "show", "bob")
+
+    [line] = [line for line in result.out.splitlines() if "x = 1" in line]
+    assert line.endswith("1…")
+
+
 def test_a_decision_is_taken_back(run, a_class):
     run("class", "override", "bob", "hw1", "--points", "80", "--reason", "oral exam")
 

@@ -37,6 +37,7 @@ def test_an_ignored_case_or_property_is_gone(suite):
 
 @pytest.mark.parametrize(("ignore", "reason"), [
     (lambda names: ("no such",), "no case is called 'no such'"),
+    (lambda names: (f"{names[0]}s",), "the nearest is '"),
     (lambda names: tuple(names), "every case is ignored")])
 def test_what_cannot_be_applied_is_refused(suite, ignore, reason):
     with pytest.raises(ValueError, match=reason):
