@@ -14,7 +14,7 @@ from tritonlab.classroom.importers import Incoming
 from tritonlab.classroom.settings import ClassAssignment
 from tritonlab.classroom.store import digest_of
 from tritonlab.course.course import EXERCISE, Course, Module
-from tritonlab.errors import TritonlabError, UnknownModule, shown
+from tritonlab.errors import TritonlabError, UnknownModule
 
 SCHEMA = 1
 
@@ -33,7 +33,7 @@ class Intake:
     """The result of an import.
 
     ``unmatched``: names that are not in the roster; ``missing``: students of the roster without a
-    submission, then.
+    submission, then; ``n_read`` counts what has the layout, imported or not.
     """
 
     assignment: str
@@ -43,6 +43,7 @@ class Intake:
     refused: list[Refused] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
+    n_read: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         return {"schema": SCHEMA, "assignment": self.assignment, "unchanged": self.unchanged,
@@ -75,8 +76,8 @@ def take(the_class: Classroom, assignment: ClassAssignment, paths: Sequence[Path
     before = {_identity(one) for one in the_class.book.handed.get(assignment.name, ())}
     events = []
     for path in paths:
-        incoming = None
         for incoming in importers.read(path, layout, pattern):
+            result.n_read += 1
             result.problems += incoming.problems if incoming.files else ()
             handed, files = _handed(the_class, course, assignment, incoming, at, result)
             if handed is None:
@@ -90,9 +91,6 @@ def take(the_class: Classroom, assignment: ClassAssignment, paths: Sequence[Path
             before.add(_identity(one))
             result.imported.append(one)
             events.append(_event(the_class, one, incoming.journal if not dry_run else None))
-        if incoming is None:
-            raise TritonlabError(f"Nothing in {shown(path)} has the layout {layout}.",
-                                 "Leave out `--from` to have the layout recognized.")
     own = {one.student for one in result.imported} | set(the_class.book.students(assignment.name))
     result.missing = [one.id for one in the_class.roster if one.id not in own]
     if strict and result.unmatched:

@@ -378,6 +378,10 @@ def import_(
     result = intake.take(the_class, its, paths, layout=layout, student_from=student_from,
                          at=default, dry_run=dry_run, strict=strict)
     seconds = time.monotonic() - started
+    if not result.n_read:
+        raise TritonlabError(
+            f"Nothing in {', '.join(map(shown, paths))} has the layout {layout}.",
+            "Leave out `--from` to have the layout recognized.")
     command = f"tritonlab class grade {its.name}"
     if not result.imported and not result.unchanged:
         command = f"tritonlab class status {its.name}"
