@@ -400,7 +400,7 @@ def test_a_course_that_cannot_be_read_is_told(home, course_root) -> None:
     [found] = environment_checks.record()
 
     assert (found.name, found.state) == ("course", environment_checks.Status.BAD)
-    assert found.remedy == "Repair it, or install tritonlab again."
+    assert found.remedy == "Correct the syntax, or install tritonlab again."
 
 
 # ------------------------------------------------------------ attacks

@@ -133,6 +133,7 @@ def test_a_recording_is_replayed(tmp_path: Path, order: str, poison: int) -> Non
 
     reply, (result,) = session.run(out, order=order, poison=poison)
 
+    unread = (0, 0, 0, 0)  # requests, since no layout was given
     assert session.loaded == {"status": "ready"}
     assert torch.equal(result, x + y)
     assert reply == {
@@ -141,9 +142,9 @@ def test_a_recording_is_replayed(tmp_path: Path, order: str, poison: int) -> Non
             "kernel": "add_kernel", "programs": 4, "idle_programs": 0,
             "bytes_loaded": 8000, "bytes_stored": 4000, "block": 256,
             "flops": 0, "sectors_loaded": 250, "sectors_stored": 125,
-            "traffic": ([10, "load", "x_ptr", 1000, 4000, 125, 125, 125],
-                        [11, "load", "y_ptr", 1000, 4000, 125, 125, 125],
-                        [12, "store", "out_ptr", 1000, 4000, 125, 125, 125]),
+            "traffic": ([10, "load", "x_ptr", 1000, 4000, 125, 125, 125, *unread],
+                        [11, "load", "y_ptr", 1000, 4000, 125, 125, 125, *unread],
+                        [12, "store", "out_ptr", 1000, 4000, 125, 125, 125, *unread]),
             "footprint": {"out_ptr": [0, 125], "x_ptr": [125, 0], "y_ptr": [125, 0]}}],
         "determined": False, "other": [], "printed": [],
     }
