@@ -51,10 +51,10 @@ copied = a_class(*(f"{{}}{ALONE.format(number)}" for number in range(20, 30)),
 
 SITUATIONS: dict[str, list[Situation]] = {
     "class": [
+        S("similar submissions, a copy and an empty file", SIMILAR, (copied,)),
         S("similar submissions, outside a class", SIMILAR),
         S("similar submissions, none handed in", SIMILAR, (no_submissions,)),
         S("similar submissions, all work alone", SIMILAR, (alone,)),
-        S("similar submissions, a copy and an empty file", SIMILAR, (copied,)),
         S("similar submissions as a page", f"{SIMILAR} --html similar.html", (copied,)),
         S("similar submissions, an earlier class that is not there", f"{SIMILAR} --against 2025",
           (alone,)),
