@@ -75,8 +75,8 @@ def test_a_notebook_grades_helps_and_grades_again(executed, tmp_path):
             'style="width: 1000px; height: 800px"></iframe>')
         with browsing.opened(browser, tmp_path / "cell.html") as seen:
             trace = seen.page.frame_locator("iframe").frame_locator("iframe")
-            first_line = 1 + WRONG[:WRONG.index("row = tl.program_id")].count("\n") + 1
-            trace.get_by_text(f"Line {first_line}, program").first.wait_for()
+            store = 1 + WRONG[:WRONG.index("tl.store(")].count("\n") + 1
+            trace.get_by_text(f"Line {store}, program").first.wait_for()
             first = trace.locator("#here").inner_text()
             trace.get_by_text("◀ Line").click()
             seen.page.keyboard.press("ArrowRight")
