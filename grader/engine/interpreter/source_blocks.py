@@ -45,7 +45,10 @@ def mark(function: ast.FunctionDef, marker: str) -> tuple[SourceBlock, ...]:
         call = ast.Call(ast.Name(marker, ast.Load()), [ast.Constant(number)], [])
         return [ast.copy_location(ast.Expr(call), statements[0]), *result]
 
-    function.body = marked(function.body, 0)
+    # A marker in the line of the docstring would be a step of a trace.
+    docstring = [] if ast.get_docstring(function) is None else function.body[:1]
+    rest = function.body[len(docstring):] or [ast.copy_location(ast.Pass(), function)]
+    function.body = [*docstring, *marked(rest, 0)]
     return tuple(blocks)
 
 
