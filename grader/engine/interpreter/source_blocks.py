@@ -10,6 +10,8 @@ import linecache
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from grader.submission import syntax
+
 
 class SourceBlock(NamedTuple):
     """Lines ``first`` to ``last``; ``header``: the line of the loop's ``for`` or ``while``, or 0.
@@ -78,13 +80,14 @@ def statement_of(file: str, line: int) -> tuple[int, int]:
 
     Of a statement that holds others, these are the lines before them.
     """
-    return _statements("".join(linecache.getlines(file))).get(line, (line, line))
+    return statements("".join(linecache.getlines(file))).get(line, (line, line))
 
 
 @functools.lru_cache(maxsize=16)
-def _statements(text: str) -> dict[int, tuple[int, int]]:
+def statements(text: str) -> dict[int, tuple[int, int]]:
+    """First and last line of the statement that each line of a text belongs to."""
     places: dict[int, tuple[int, int]] = {}
-    for node in ast.walk(ast.parse(text)):  # outer ones first
+    for node in ast.walk(syntax.tree_of(text)):  # outer ones first
         if isinstance(node, ast.stmt):
             inner = getattr(node, "body", None)
             last = inner[0].lineno - 1 if isinstance(inner, list) else node.end_lineno

@@ -4,7 +4,6 @@ Lines come from ``sys.settrace``, accesses from ``TracingMemory``. A run that is
 neither, so it costs nothing there.
 """
 
-import ast
 import linecache
 import math
 import sys
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 import triton.language as tl
 
+from grader.engine.interpreter import source_blocks
 from grader.engine.interpreter.block_value import Array, Handle, aligned
 from grader.engine.interpreter.descriptors import BlockDescriptor, BlockPointer
 from grader.engine.interpreter.index_runs import Runs
@@ -27,7 +27,6 @@ from grader.engine.interpreter.memory import Memory
 from grader.engine.interpreter.shadow_memory import NOBODY
 from grader.engine.interpreter.transaction import Attempt
 from grader.recording.trace import Group, TracedAccess, TracedArray, TracedStep, Value
-from grader.submission import syntax
 
 # Of all arrays of one trace, by what they take when they are deflated: floats hardly shrink, masks
 # and offsets to a tenth. A page of them has at most 2 MB.
@@ -183,7 +182,8 @@ class Tracer:
         if event == "return":
             del traced.frames[frame]
             return None
-        line, end = self._statements().get(frame.f_lineno, (frame.f_lineno, 0))
+        line, last = self._statements().get(frame.f_lineno, (frame.f_lineno, frame.f_lineno))
+        end = last if last > line else 0
         if state.step is not None and state.step.line == line and (
                 end or (not state.step.values and not state.step.accesses)):
             return self._line  # another line of the same statement
@@ -203,7 +203,7 @@ class Tracer:
         assert self._memory is not None
         file = self._memory.running.file
         if file not in self._spans:
-            self._spans[file] = _spans("".join(linecache.getlines(file)))
+            self._spans[file] = source_blocks.statements("".join(linecache.getlines(file)))
         return self._spans[file]
 
     @staticmethod
@@ -298,19 +298,6 @@ class Tracer:
         self.data += numbers.tobytes()
         self._known[key] = number, owner
         return number
-
-
-def _spans(text: str) -> dict[int, tuple[int, int]]:
-    """The first and last line of the statement that a line belongs to, where it has several."""
-    lines: dict[int, tuple[int, int]] = {}
-    for node in ast.walk(syntax.tree_of(text)):
-        if not isinstance(node, ast.stmt):
-            continue
-        body = getattr(node, "body", None)  # of a compound statement, only the head is one step
-        end = body[0].lineno - 1 if body else syntax.last_line(node)
-        if end > node.lineno:
-            lines |= dict.fromkeys(range(node.lineno, end + 1), (node.lineno, end))
-    return lines
 
 
 def _shown(data: Array) -> Array:
