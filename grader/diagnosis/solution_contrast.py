@@ -24,7 +24,6 @@ from grader.suite import Mutant
 MOST_RUNS = 10
 MOST_S = 10.0  # after which no further run is begun; a loaded machine is slow
 MOST_REPAIRS = 40  # single changes that are tried
-MOST_REPAIR_S = 10.0
 MOST_CAUSES = 2  # statements; more of them are another way to write the kernel
 MOST_EDITS = 40
 # A known mistake has to be of the same kind, where this says which expression to change.
@@ -132,7 +131,7 @@ def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
         other = patched(tree, [edit])
         if other in tried:
             continue
-        if len(tried) > MOST_REPAIRS or time.monotonic() - started > MOST_REPAIR_S:
+        if len(tried) > MOST_REPAIRS or time.monotonic() - started > MOST_S:
             break
         tried.add(other)
         if passes(other):

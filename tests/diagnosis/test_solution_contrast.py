@@ -236,7 +236,7 @@ OWN = """
 ])
 def test_a_wrong_bound_or_stride_is_named_in_a_kernel_of_the_learner_s_own(
         old, new, kind, tmp_path, sandbox, monkeypatch):
-    monkeypatch.setattr(solution_contrast, "MOST_REPAIR_S", 60.0)
+    monkeypatch.setattr(solution_contrast, "MOST_S", 60.0)
     module = MODULES["tiling"]
     suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
     text = module.solution.read_text()
