@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 _PLAIN = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*[,;.]?")  # a word of English, and no name of code
 _GROUPED = re.compile(r"(?<=\d)[,_'\u2009\u202f ](?=\d{3}(?!\d))")
@@ -37,6 +38,11 @@ def joined(words: Iterable[str], last: str = "and") -> str:
     return f"{', '.join(most)} {last} {end}" if most else end
 
 
+def plural(number: int, word: str) -> str:
+    """A number with its noun: '1 case', '1,200 cases'."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
 def program(index: int, grid: tuple[int, int, int]) -> str:
     """``program 9`` in a 1-D grid, ``program (1, 2)`` in a 2-D one."""
     return f"program {program_number(index, grid)}"
@@ -54,6 +60,17 @@ def program_number(index: int, grid: tuple[int, int, int]) -> str:
 def mentions(message: str, word: str) -> bool:
     """Whether a message holds a word; digits of its numbers may stand in groups of three."""
     return word in message or word in _GROUPED.sub("", message)
+
+
+def toml_value(value: object) -> str:
+    """A value as TOML on one line."""
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{toml_value(str(key))} = {toml_value(one)}"
+                          for key, one in value.items())
+        return f"{{ {pairs} }}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(toml_value, value))}]"
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def toml_line(text: str, *path: str | int) -> int:

@@ -18,7 +18,6 @@ right file. Everything else is unexplained, and is clustered by code, function a
 
 import ast
 import contextlib
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -32,6 +31,7 @@ from textwrap import indent
 from grader.report import Verdict
 from grader.submission import statement_diff, syntax
 from grader.suite.mutants import KERNEL, Mutant, read_mutants
+from grader.text import toml_value
 from tritonlab.authoring.checks import PROMPT
 from tritonlab.classroom.book import Score
 from tritonlab.classroom.report.outcomes import FailureView, ResultView, ResultViews
@@ -453,4 +453,4 @@ def _string(text: str) -> str:
         return f"'''\n{text}'''"
     if ('"' in text or "\\" in text) and printable and "'" not in text and "\n" not in text:
         return f"'{text}'"
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return toml_value(text)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from grader.report import EXIT_FAILED
+from grader.text import plural
 from tritonlab.cli import boundary
 from tritonlab.cli.boundary import show, verb, warn
 from tritonlab.cli.options import Json, Plain, harmless
@@ -419,7 +420,6 @@ def export(
     Exits with 1 when students are left out, which are named.
     """
     from tritonlab.classroom.export import export as exports
-    from tritonlab.render.quantities import plural
 
     the_class = _load()
     its = the_class.settings.assignment(assignment)
@@ -573,7 +573,6 @@ def report(
     """Write pages about the class: an overview, and one page a student."""
     from tritonlab.classroom import classroom, grading, mistakes
     from tritonlab.classroom.report import pages
-    from tritonlab.render.quantities import plural
 
     if folder is None:
         raise TritonlabError("The folder of the pages is missing.", "Add --html DIR.")
@@ -605,7 +604,6 @@ def feedback(
     """Write feedback, one file a student, with as much as the assignment reveals."""
     from tritonlab.classroom.report import feedback as writer
     from tritonlab.classroom.settings import SETTINGS
-    from tritonlab.render.quantities import plural
 
     forms = [one for one in writer.FORMATS if one == form]
     if not forms:

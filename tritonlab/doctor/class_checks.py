@@ -2,6 +2,7 @@
 
 import shutil
 
+from grader.text import plural
 from tritonlab.classroom import grading
 from tritonlab.classroom.classroom import ROSTER, Classroom
 from tritonlab.classroom.settings import SETTINGS
@@ -55,7 +56,7 @@ def _roster(the_class: Classroom) -> list[Check]:
     if not roster.students:
         return [Check("roster", Status.NOTE, f"{ROSTER} lists no students",
                       "Every submission would be of an unknown student. Add a line for each.")]
-    checks = [Check("roster", Status.GOOD, _students(len(roster.students)))]
+    checks = [Check("roster", Status.GOOD, plural(len(roster.students), "student"))]
     if roster.problems:
         checks = [Check("roster", Status.NOTE, _some(roster.problems), f"Edit {ROSTER}.")]
     own = {student.id for student in roster.students}
@@ -97,10 +98,6 @@ def _results(the_class: Classroom) -> Check:
         return Check("results", Status.NOTE, f"{damaged} of {len(keys)} are missing or damaged",
                      "`tritonlab class grade` grades them again.")
     return Check("results", Status.GOOD, f"{len(keys):,} are stored")
-
-
-def _students(count: int) -> str:
-    return "1 student" if count == 1 else f"{count} students"
 
 
 def _some(sentences: "list[str] | tuple[str, ...]") -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from grader.text import plural
 from tritonlab.authoring.module_files import MUTANTS_NEEDED, VARIANTS_NEEDED
 from tritonlab.authoring.runner import CourseProof, Proof
 from tritonlab.authoring.scaffold import STEPS, Plan
 from tritonlab.errors import shown
-from tritonlab.render import quantities as q
 from tritonlab.render.screen import Part, Screen, word
 
 
@@ -34,8 +34,8 @@ def _module(screen: Screen, proof: Proof) -> None:
         for fault in outcome.faults:
             screen.line(fault, lead=(f"{lead}{outcome.name}: " if screen.plain else " " * 8,))
     if proof.lacks:
-        screen.line(f"{q.plural(len(proof.mutants), 'mutant')} and "
-                    f"{q.plural(proof.variants, 'right variant')}; a module needs "
+        screen.line(f"{plural(len(proof.mutants), 'mutant')} and "
+                    f"{plural(proof.variants, 'right variant')}; a module needs "
                     f"{MUTANTS_NEEDED} and {VARIANTS_NEEDED}: docs/authoring.md.",
                     lead=(lead, word("NOTE"), " "))
     if proof.mutants and not screen.plain:
@@ -68,13 +68,13 @@ def _summary(screen: Screen, proved: CourseProof) -> None:
     kills, runs = sum(m.kills for m in mutants), sum(m.runs for m in mutants)
     whole = sum(proof.passed for proof in proved.proofs)
     verdict: Part = ("PASSED", "pass") if proved.passed else ("FAILED", "fail")
-    screen.line(verdict, f"  {whole} of {q.plural(len(proved.proofs), 'module')} proved; {killed} "
+    screen.line(verdict, f"  {whole} of {plural(len(proved.proofs), 'module')} proved; {killed} "
                          f"of {len(mutants)} mutants killed, in {kills} of {runs} runs; "
                          f"{proved.seconds:.1f} s.")
     checks, cached = proved.cached["checks"], proved.cached["mutants"]
     if checks or cached:
-        others = f" and {q.plural(checks, 'other check')}" if checks else ""
-        screen.line(f"{cached} of {q.plural(len(mutants), 'mutant')}{others} were proved before; "
+        others = f" and {plural(checks, 'other check')}" if checks else ""
+        screen.line(f"{cached} of {plural(len(mutants), 'mutant')}{others} were proved before; "
                     "--no-cache proves them anew.")
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from grader.text import plural
 from tritonlab.errors import shown
 from tritonlab.progress.certificate import EVIDENCE, Certificate, CertificateEntry, ModuleState
 from tritonlab.render import quantities as q
@@ -77,7 +78,7 @@ def checks(entry: CertificateEntry) -> str:
     noisy = entry.cases_total - entry.cases_passed - entry.cases_skipped
     missing = " and ".join(f"{number} {why}" for number, why in (
         (entry.cases_skipped, "skipped"), (noisy, "too noisy")) if number > 0)
-    return f"{entry.cases_passed} of {q.plural(entry.cases_total, 'check')}" \
+    return f"{entry.cases_passed} of {plural(entry.cases_total, 'check')}" \
            f"{f'; {missing}, not shown' if missing else ''}"
 
 
@@ -97,7 +98,7 @@ def machines(certificate: Certificate) -> Iterator[str]:
 
 def notes(entry: CertificateEntry) -> str:
     """Hints, solution and earlier tests, as far as they apply."""
-    return q.listed(entry.hints_used and q.plural(entry.hints_used, "hint"),
+    return q.listed(entry.hints_used and plural(entry.hints_used, "hint"),
                     entry.solution_seen and "solution seen",
                     entry.state is ModuleState.OUTDATED and "by earlier tests")
 
@@ -145,7 +146,7 @@ def _entry(screen: Screen, entry: CertificateEntry) -> None:
         entry.cases_total and f"{entry.cases_passed} of {entry.cases_total} checks passed",
         entry.cases_skipped and f"{entry.cases_skipped} skipped",
         entry.evidence and f"evidence: {entry.evidence}",
-        entry.hints_used and q.plural(entry.hints_used, "hint"),
+        entry.hints_used and plural(entry.hints_used, "hint"),
         entry.solution_seen and "solution seen")
     screen.line((entry.module, "strong"), f"  {facts or entry.state}",
                 lead=screen.verdict(STATE_WORDS[entry.state]))
@@ -188,7 +189,7 @@ def claims_summary(verification: Verification) -> str:
     if not verification.checks:
         return "The certificate claims no module as passed."
     counted = Counter(check.standing for check in verification.checks)
-    claimed = q.plural(len(verification.checks), "claimed module")
+    claimed = plural(len(verification.checks), "claimed module")
     holds = "holds" if len(verification.checks) == 1 else "hold"
     others = [f"{counted[standing]} {several if counted[standing] > 1 else one}"
               for standing, (*_, one, several) in _WORDS.items() if one and counted[standing]]

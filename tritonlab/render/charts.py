@@ -20,6 +20,7 @@ from matplotlib.transforms import Bbox
 
 from grader.bench.benchmark import COMPILED, REFERENCE, TORCH, YOURS, Benchmark, Chart, Contender
 from grader.engine.compiler.targets import Target
+from grader.text import plural
 from tritonlab.progress.progress_report import Day
 from tritonlab.render import bench_text
 from tritonlab.render import quantities as q
@@ -380,7 +381,7 @@ def _cell(axes: Axes, days: Sequence[Day], x: float, y: float, width: float) -> 
     """The grades of one module in one period, filled where one of them was a pass."""
     grades, passes = sum(day.grades for day in days), sum(day.passes for day in days)
     when = str(days[0].day) if len(days) == 1 else f"{days[0].day} to {days[-1].day}"
-    title = f"{days[0].module}, {when}: {q.plural(grades, 'grade')}, {passes or 'none'} passed"
+    title = f"{days[0].module}, {when}: {plural(grades, 'grade')}, {passes or 'none'} passed"
     fill, edge, letters = ("yours", "yours", "card") if passes else ("card", "soft", "text")
     axes.add_patch(FancyBboxPatch(
         (x, y), width, 22, boxstyle="round,pad=0,rounding_size=4", linewidth=1.5,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import msgspec
 
 from grader.finding import NAMES
-from grader.text import joined
+from grader.text import joined, plural
 from tritonlab.classroom.book import Graded, Handed, Score, State
 from tritonlab.classroom.classroom import ROSTER, Classroom
 from tritonlab.classroom.grading import GradePlan, Summary
@@ -25,7 +25,6 @@ from tritonlab.classroom.roster import Student
 from tritonlab.classroom.settings import ClassAssignment, days_late
 from tritonlab.course.course import EXERCISE
 from tritonlab.errors import TritonlabError, shown
-from tritonlab.render.quantities import plural
 from tritonlab.render.screen import Screen, padded
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from grader.processes.replies import Listing
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Traffic
 from grader.submission import syntax
-from grader.text import sentence
+from grader.text import plural, sentence
 from tritonlab.course.course import Module
 from tritonlab.errors import shown
 from tritonlab.render import quantities as q
@@ -78,14 +78,14 @@ def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
         FactRow("grid", "programs along each axis, and in total", [*map(_grid, each)]),
         FactRow("waves", "waves: how often the grid fills the GPU",
                 [f"{q.three(launch.waves(target))} of "
-                 f"{q.plural(launch.at_once(target), 'program')}" for launch in each]),
+                 f"{plural(launch.at_once(target), 'program')}" for launch in each]),
         FactRow("warps", "of 32 threads, per program", [f"{b.warps}" for b in binaries]),
         FactRow("registers", "of 32 bits, per thread; at most 255",
                 [f"{b.registers} a thread" for b in binaries]),
         FactRow("spills", "values that did not fit in registers",
-                [f"{q.plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
+                [f"{plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
                  for b in binaries]),
-        FactRow("shared memory", "for a program", [q.plural(b.shared, "byte") for b in binaries]),
+        FactRow("shared memory", "for a program", [plural(b.shared, "byte") for b in binaries]),
         FactRow("occupancy", "resident warps per SM (streaming multiprocessor), and their limit",
                 [f"{o.warps} of {o.most_warps} warps{f', by {o.limited_by}' * bool(o.limited_by)}"
                  for o in (b.occupancy for b in binaries)]),
@@ -113,7 +113,7 @@ def _grid(launch: InspectedLaunch) -> str:
     sizes = list(launch.grid)
     while len(sizes) > 1 and sizes[-1] == 1:
         sizes.pop()
-    programs = q.plural(launch.programs, "program")
+    programs = plural(launch.programs, "program")
     return " x ".join(f"{size:,}" for size in sizes) + f", {programs}" if sizes[1:] else programs
 
 
@@ -207,7 +207,7 @@ def summary(inspection: Inspection) -> str:
     """Counts defects and hints."""
     counts = [(sum(defect.weight == kind for defect in inspection.defects), kind)
               for kind in ("defect", "hint")]
-    return " and ".join(q.plural(count, kind) for count, kind in counts if count)
+    return " and ".join(plural(count, kind) for count, kind in counts if count)
 
 
 _SOME_HITS = 0.01  # of the sectors that are requested

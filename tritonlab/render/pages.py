@@ -16,7 +16,7 @@ from pygments.lexers import PythonLexer
 
 from grader.bench.benchmark import Benchmark
 from grader.inspect.inspection import Inspection
-from grader.text import sentence
+from grader.text import plural, sentence
 from tritonlab.course.course import Module
 from tritonlab.progress.certificate import Certificate
 from tritonlab.progress.progress_report import Overview
@@ -96,7 +96,7 @@ def inspection(module: Module, inspection: Inspection) -> str:
               for point in case.points(inspection.target)]
     drawings = charts.inspection_svgs(
         [(case.name, point) for case, point in points], inspection.target,
-        f"Roofline of an {inspection.target.title} with {q.plural(len(points), 'predicted point')}")
+        f"Roofline of an {inspection.target.title} with {plural(len(points), 'predicted point')}")
     names, facts, left = inspect_text.facts(inspection)
     sources = [(case, inspect_text.source_rows(inspection, case),
                 max((line.bytes for line in case.lines.values()), default=0))
@@ -152,7 +152,7 @@ def _templates() -> Environment:
     environment = Environment(loader=PackageLoader("tritonlab.render"), autoescape=True,
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(
-        bytes=q.bytes_, share=q.share, three=q.three, seconds=q.seconds, plural=q.plural,
+        bytes=q.bytes_, share=q.share, three=q.three, seconds=q.seconds, plural=plural,
         sentence=sentence,
         code=lambda text: Markup(re.sub(r"`([^`]*)`", r"<code>\1</code>", str(escape(text)))))
     return environment

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.finding import NAMES
-from grader.text import sentence
+from grader.text import plural, sentence
 from tritonlab.course.course import Course, Module
 from tritonlab.errors import shown
 from tritonlab.progress.caches import StoredBenchmark
@@ -75,7 +75,7 @@ def show_status(screen: Screen, course: Course, certificate: Certificate, curren
     opened = [entry for entry in certificate.entries if entry.is_open]
     for entry in opened:
         best = "started, not graded yet" if entry.state is ModuleState.STARTED else \
-            f"best {checks(entry)} checks, {q.plural(entry.grades, 'grade')}"
+            f"best {checks(entry)} checks, {plural(entry.grades, 'grade')}"
         screen.line(entry.module, f"  {best}", lead=screen.verdict(STATE_WORDS[entry.state]))
     earlier = [e for e in certificate.entries if e.state is ModuleState.OUTDATED]
     for entry in earlier:
@@ -148,7 +148,7 @@ def show_history(screen: Screen, course: Course, attempts: Sequence[RecordedGrad
     cells = [[f"{attempt.date} {attempt.time}".strip(), attempt.evidence,
               f"{attempt.cases_passed} of {attempt.cases_total} checks",
               NAMES.get(attempt.code, attempt.code),
-              q.plural(attempt.hints_used, "hint")] for attempt in attempts]
+              plural(attempt.hints_used, "hint")] for attempt in attempts]
     table = cells if screen.plain else padded(cells, "<<<<<")
     for module, group in groupby(zip(attempts, table, strict=True), key=lambda row: row[0].module):
         if not screen.plain:
@@ -199,7 +199,7 @@ def show_report(screen: Screen, overview: Overview, page: Path | None) -> None:
 def _days(screen: Screen, overview: Overview) -> None:
     by_day = [(day, list(group)) for day, group in groupby(overview.days, lambda one: one.day)]
     for day, group in by_day[-_DAYS:]:
-        screen.line(", ".join(f"{one.module} {q.plural(one.grades, 'grade')}"
+        screen.line(", ".join(f"{one.module} {plural(one.grades, 'grade')}"
                               f"{' (passed)' if one.passes else ''}" for one in group),
                     lead=(f"{day}  ",))
     if len(by_day) > _DAYS:
@@ -216,7 +216,7 @@ def report_summary(overview: Overview) -> str:
         f"{core.passed} of {core.total} core modules"
         f"{of_electives(electives)} are passed.",
         levels(overview.certificate),
-        f"{q.plural(len(overview.attempts), 'grade')} in all.",
+        f"{plural(len(overview.attempts), 'grade')} in all.",
         overview.minutes_left and "Planned time of the core modules that are ready and not passed: "
                                   f"{hours(overview.minutes_left)}.", by=" ")
 
@@ -237,8 +237,8 @@ def details(line: ModuleProgress) -> str:
     return q.listed(
         entry.done and entry.evidence,
         entry.cases_total and f"best {checks(entry)} checks",
-        q.plural(len(line.attempts), "grade") if line.attempts else "",
-        line.hints and q.plural(line.hints, "hint"),
+        plural(len(line.attempts), "grade") if line.attempts else "",
+        line.hints and plural(line.hints, "hint"),
         entry.solution_seen and "solution seen",
         f"{hours(line.module.minutes)} planned")
 

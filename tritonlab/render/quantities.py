@@ -62,7 +62,3 @@ def share(number: float) -> str:
 def listed(*facts: str | int | None, by: str = ", ") -> str:
     """Joins the facts that hold: all but empty ones, None, False and 0."""
     return by.join(str(fact) for fact in facts if fact)
-
-
-def plural(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"

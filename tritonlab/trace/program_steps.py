@@ -7,9 +7,9 @@ import numpy as np
 
 from grader import text
 from grader.recording.trace import TracedAccess, TracedStep, TracedTensor, Value
+from grader.text import plural
 from grader.trace import TracedCase
 from tritonlab.errors import shown as shown_path
-from tritonlab.render import quantities as q
 from tritonlab.render.screen import Screen
 
 MAX_STEPS = 200  # that are printed; the page has all of them
@@ -24,7 +24,7 @@ def show(screen: Screen, traced: TracedCase, program: int, launch: int) -> None:
     group = next(group for group in the_launch.groups if program in group.programs)
     row = group.programs.index(program)
     place = text.program(program, the_launch.grid)
-    count = q.plural(int(np.prod(the_launch.grid)), "program")
+    count = plural(int(np.prod(the_launch.grid)), "program")
     screen.line((the_launch.kernel, "strong"), f', {place} of {count}, case "{traced.case}"')
     for mark in traced.marks:
         screen.line((mark.text, "fail"), lead=(screen.label("Seen"),))
@@ -42,7 +42,7 @@ def show(screen: Screen, traced: TracedCase, program: int, launch: int) -> None:
         for words in _details(traced, step, row):
             screen.line(words, lead=(" " * (digits + 4) + indent,))
     if len(group.steps) > MAX_STEPS:
-        screen.line(f"{q.plural(len(group.steps) - MAX_STEPS, 'further step')} left out; the page "
+        screen.line(f"{plural(len(group.steps) - MAX_STEPS, 'further step')} left out; the page "
                     "shows all.")
     if group.failed:
         screen.line("The program stopped here.")
@@ -57,7 +57,7 @@ def show_page(screen: Screen, traced: TracedCase, file: Path) -> None:
 def show_summary(screen: Screen, traced: TracedCase) -> None:
     """Prints which case was traced, and its first finding."""
     count = sum(len(group.programs) for one in traced.trace.launches for group in one.groups)
-    screen.line(f"Traced {q.plural(count, 'program')} of case \"{traced.case}\", "
+    screen.line(f"Traced {plural(count, 'program')} of case \"{traced.case}\", "
                 f"which {str(traced.report.verdict).lower()}.")
     for mark in traced.marks[:1]:
         screen.line(mark.text, lead=(screen.label("Seen"),))
@@ -100,7 +100,7 @@ def _access(traced: TracedCase, access: TracedAccess, row: int) -> str:
         good = active[inside]
         first, last = (element(name, tensor, int(n)) for n in (good[0], good[-1]))
         places = first if len(good) == 1 else f"{first} … {last}"
-        parts.append(f"{places}, {q.plural(len(good), 'element')}")
+        parts.append(f"{places}, {plural(len(good), 'element')}")
     else:
         parts.append(f"no element of {name}")
     if off := int((~mask).sum()):

@@ -13,9 +13,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from grader.text import toml_value
 from tritonlab.classroom import grading
 from tritonlab.classroom.pack import wheel
-from tritonlab.classroom.pack.wheel import NAME, Contents, Wheel, toml, zipped
+from tritonlab.classroom.pack.wheel import NAME, Contents, Wheel, zipped
 from tritonlab.classroom.settings import SETTINGS, ClassAssignment, ClassSettings
 from tritonlab.classroom.store import FOLDER, SECRET, Store
 from tritonlab.course.course import EXERCISE, Course, Module, Roots
@@ -129,8 +130,8 @@ def _source(course: Course, roots: Roots, modules: list[Module], name: str,
     alone = len(modules) == 1
     paths = [EXERCISE if alone else f"{module.id}/{EXERCISE}" for module in modules]
     values = {
-        "assignment": name, "course": course.id, "torch": shlex.quote(_torch()),
-        "torch_index": shlex.quote(torch_index), "shards": SHARDS,
+        "assignment": name, "course": course.id, "torch": _torch(), "torch_index": torch_index,
+        "shards": SHARDS,
         "shard_numbers": [*range(1, SHARDS + 1)],
         "handed_in": " and ".join(f"`{path}`" for path in paths),
         "modules": [{"id": module.id, "path": path, "file": module.id.replace("/", "-")}
@@ -164,17 +165,18 @@ def _settings(settings: ClassSettings, source: _Source, assignment: ClassAssignm
                  kind: weights.of(kind)
                  for kind in ("correctness", "edge", "property", "performance")},
              "reveal": assignment.reveal}
-    lines = ["schema = 1", *(f"{key} = {toml(value)}" for key, value in (
+    lines = ["schema = 1", *(f"{key} = {toml_value(value)}" for key, value in (
         ("name", settings.name), ("course", source.course.id), ("target", settings.target),
         ("require_isolation", 0), ("seed", settings.seed if secret else "fresh"),
         ("limit_cpu_s", settings.limit_cpu_s))),
-        f"[assignments.{toml(assignment.name)}]",
-        *(f"{key} = {toml(value)}" for key, value in table.items())]
+        f"[assignments.{toml_value(assignment.name)}]",
+        *(f"{key} = {toml_value(value)}" for key, value in table.items())]
     for module, override in assignment.override.items():
         if override != NOTHING:
-            lines += [f"[assignments.{toml(assignment.name)}.override.{toml(module)}]",
-                      *[f"pass_at = {toml(override.pass_at)}"] * (override.pass_at is not None),
-                      f"ignore = {toml(override.ignore)}"]
+            lines += [f"[assignments.{toml_value(assignment.name)}.override.{toml_value(module)}]",
+                      *[f"pass_at = {toml_value(override.pass_at)}"]
+                      * (override.pass_at is not None),
+                      f"ignore = {toml_value(override.ignore)}"]
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -209,9 +211,11 @@ def _student(source: _Source) -> Pack:
 
 @functools.cache
 def _templates() -> Environment:
-    return Environment(loader=PackageLoader("tritonlab.classroom.pack"), autoescape=False,
-                       undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-                       keep_trailing_newline=True)
+    environment = Environment(
+        loader=PackageLoader("tritonlab.classroom.pack"), autoescape=False,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True)
+    environment.filters.update(shell=shlex.quote, python=repr)
+    return environment
 
 
 def _render(name: str, values: Mapping[str, Any]) -> bytes:

@@ -4,7 +4,6 @@ import base64
 import enum
 import hashlib
 import io
-import json
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import grader
+from grader.text import toml_value
 from tritonlab.classroom.pack import public_suite
 from tritonlab.course import course, settings
 from tritonlab.course.course import GRADING, Course, Module, Roots, Track
@@ -105,7 +105,7 @@ def _course(the_course: Course, roots: Roots, modules: Iterable[Module],
             contents: Contents) -> dict[str, bytes]:
     """Returns the files of the course as a whole."""
     modules = list(modules)
-    lines = [f"{key} = {toml(value)}" for key, value in (
+    lines = [f"{key} = {toml_value(value)}" for key, value in (
         ("id", the_course.id), ("version", the_course.version), ("title", the_course.title),
         ("modules", [module.id for module in modules])) if value]
     if contents is Contents.PUBLIC:
@@ -113,8 +113,8 @@ def _course(the_course: Course, roots: Roots, modules: Iterable[Module],
     else:
         for module in modules:
             if module.override != NOTHING:
-                lines += [f"[override.{toml(module.id)}]",
-                          f"pass_at = {toml(module.override.pass_at)}"]
+                lines += [f"[override.{toml_value(module.id)}]",
+                          f"pass_at = {toml_value(module.override.pass_at)}"]
     files = {f"tritonlab/{settings.FILE}": "\n".join(lines) + "\n",
              f"tritonlab/tracks/{GRADING}": course.grading_page(roots)}
     tracks = {module.track for module in modules}
@@ -124,18 +124,8 @@ def _course(the_course: Course, roots: Roots, modules: Iterable[Module],
 
 
 def _track(track: Track) -> str:
-    return "".join(f"{key} = {toml(getattr(track, key))}\n"
+    return "".join(f"{key} = {toml_value(getattr(track, key))}\n"
                    for key in ("number", "title", "blurb", "starter"))
-
-
-def toml(value: object) -> str:
-    """Returns a value as TOML."""
-    if isinstance(value, Mapping):
-        pairs = ", ".join(f"{toml(str(key))} = {toml(one)}" for key, one in value.items())
-        return f"{{ {pairs} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(toml, value))}]"
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _suite(module: Module, contents: Contents) -> tuple[Mapping[str, bytes], str]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from grader.text import joined, ranges
+from grader.text import joined, plural, ranges
 from tritonlab.classroom.similarity import canonical, fragments
 from tritonlab.classroom.similarity.fragments import Fragments, Unit
 
@@ -225,7 +225,7 @@ def compare(submissions: Sequence[ClassSource], given: Sequence[str] = (),
             evidence.append(Evidence(kind, _EQUAL[kind]))
         if count := len([one for one in entries[i].chain & entries[j].chain if one in chains.rare]):
             evidence.append(Evidence(Sameness.JOURNAL, (
-                f"The journals have {_count(count, 'record')} in common, so they were one journal "
+                f"The journals have {plural(count, 'record')} in common, so they were one journal "
                 "once.")))
         shared = rare_grams(i) & rare_grams(j)
         marks = _marks(read[i], shared), _marks(read[j], shared)
@@ -353,7 +353,7 @@ def _shared_code(one: Fragments, shared: frozenset[int], most: int,
     statements = sum(not shared.isdisjoint(unit.grams) for unit in one.code)
     occur = "occur" if len(shared) > 1 else "occurs"
     return (f"{len(shared)} of {most} rare token runs are shared, in "
-            f"{_count(statements, 'statement')}: {_spoken(lines[0])} of the first and "
+            f"{plural(statements, 'statement')}: {_spoken(lines[0])} of the first and "
             f"{_spoken(lines[1])} of the second submission. The rarest of them {occur} in "
             f"{rarest}.")
 
@@ -364,7 +364,7 @@ def _words_evidence(one: Fragments, other: Fragments, prose: Mapping[int, int],
     comments = [" ".join(text[unit.starts[0]:unit.ends[-1]].split()) for unit in one.prose
                 if any(gram in prose and gram in theirs for gram in unit.grams)]
     shared = sorted(name for name in one.names & other.names if name in names)
-    parts = [f"{_count(len(items), f'rare {word}')} ({_quoted(items)})"
+    parts = [f"{plural(len(items), f'rare {word}')} ({_quoted(items)})"
              for items, word in ((comments, "comment"), (shared, "name")) if items]
     return [Evidence(Sameness.WORDS, f"Both contain {joined(parts)}.")] if parts else []
 
@@ -402,10 +402,6 @@ def _lines(breaks: Sequence[int], marks: _Ranges) -> _Ranges:
 def _spoken(lines: _Ranges) -> str:
     numbers = [number for first, last in lines for number in range(first, last + 1)]
     return f"line{'s' * (len(numbers) > 1)} {ranges(numbers)}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _clusters(pairs: Sequence[Pair]) -> tuple[Cluster, ...]:
