@@ -190,6 +190,8 @@ class Bench:
         for path in self.temporary.iterdir():
             if path != own:
                 tempdirs.remove(path)
+        for path in self.mark.glob(".*.tmp"):  # of a command that was killed while it wrote
+            path.unlink()
 
     def leftovers(self) -> list[str]:
         """Temporary files that are still there; those of the warm sandbox are its own."""
