@@ -138,8 +138,8 @@ def sweep_queries(
             do = tl.load(do_ptrs, mask=in_q, other=0.0)
         else:
             q, do = tl.load(q_ptrs), tl.load(do_ptrs)
-        # Queries past the end have p = exp2(0 - inf) = 0, so no score needs a mask for them.
-        lse = tl.load(lse_ptr + offs_m, mask=in_m, other=float("inf")) * LOG2_E
+        # Queries past the end have p = exp2(0 - 0) = 1 and zeros in q and do: they add nothing.
+        lse = tl.load(lse_ptr + offs_m, mask=in_m, other=0.0) * LOG2_E
         delta = tl.load(delta_ptr + offs_m, mask=in_m, other=0.0)
 
         # Keys are the rows: p and ds are the left operands of the products that follow.
@@ -264,8 +264,8 @@ def sweep_keys(
         qk = tl.dot(q, k.T, input_precision="tf32x3")
         p = tl.exp2(qk * scale - lse[:, None])
         if MASKED:
-            # Causal attention has Sq == Sk, so no query sees padding. exp2(0 - lse) of padding may
-            # be infinite, and infinity times the zeros of k is NaN.
+            # Causal attention has Sq == Sk, so no query sees padding. p = exp2(0 - lse) of padding
+            # may be infinite, and infinity times the zeros of k is NaN.
             seen = offs_m[:, None] >= offs_n[None, :] if CAUSAL else in_n[None, :]
             p = tl.where(seen, p, 0.0)
         dp = tl.dot(do, v.T, input_precision="tf32x3")
@@ -317,7 +317,7 @@ def queries_kernel(
                 other=0.0)
     do = tl.load(do_ptr + rows[:, None] * stride_gm + offs_d[None, :] * stride_gd, mask=in_q,
                  other=0.0)
-    lse = tl.load(lse_ptr + row, mask=in_m, other=float("inf")) * LOG2_E
+    lse = tl.load(lse_ptr + row, mask=in_m, other=0.0) * LOG2_E
     delta = tl.load(delta_ptr + row, mask=in_m, other=0.0)
 
     # Every query of the tile sees the keys below ``whole``, none sees keys from ``stop`` on.
