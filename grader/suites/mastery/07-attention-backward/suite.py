@@ -232,8 +232,9 @@ class Pass:
     v_mean: float = 0.3  # so that delta does not vanish
     d_mean: float = 0.1
     noise: float = 1.0  # the deviation of k
-    free: float | None = None  # the mean of an out that the forward pass did not compute: rows of
-    #                            ds sum to zero otherwise, and then little is left of dq
+    # The mean of an out that is not the result of the forward pass. With a real one, rows of ds sum
+    # to zero, and with equal keys or a single one nothing is left of dq.
+    free: float | None = None
 
     def tensors(self, generator: torch.Generator, queries: int) -> dict[str, torch.Tensor]:
         """All inputs by name, in float64, for so many queries."""
@@ -329,7 +330,8 @@ def far(one: Pass, name: str, step: int = FAR) -> dict[str, Input]:
 SMALL = Pass(1, 2, 31, 32)
 CAUSAL = Pass(1, 2, 33, 64, causal=True)
 # A single row, more than one tile, a width of no power of two, and wide heads of several tiles.
-SHAPES = (Pass(1, 1, 1, 16, free=-1.0), Pass(2, 3, 65, 48), Pass(1, 1, 130, 128), Pass(1, 2, 70, 64))
+SHAPES = (Pass(1, 1, 1, 16, free=-1.0), Pass(2, 3, 65, 48), Pass(1, 1, 130, 128),
+          Pass(1, 2, 70, 64))
 GROUPED = (Pass(2, 8, 40, 32, shared=2), Pass(1, 6, 50, 16, keys=90, shared=1),
            Pass(1, 4, 65, 64, HALF, shared=1, causal=True))
 UNEQUAL = (Pass(1, 2, 7, 32, keys=100), Pass(1, 2, 100, 32, HALF, keys=7),

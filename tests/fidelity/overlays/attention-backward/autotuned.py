@@ -1,4 +1,4 @@
-"""An autotuner above the kernel of the queries, which sweeps keys backwards; flat rows for delta."""
+"""An autotuner above the kernel of the queries, which sweeps keys backwards; flat rows of delta."""
 
 del delta_kernel
 del sweep_keys
