@@ -353,9 +353,10 @@ def on_hopper() -> bool:
 
 
 def tile_of_keys(q: torch.Tensor, causal: bool) -> tuple[int, int, int, int]:
-    """Returns keys per program, queries per step, warps and stages: the fastest of 20 on an H200.
+    """Returns keys per program, queries per step, warps and stages: the fastest of ten on an H200.
 
-    With 128 keys and heads of 128 elements, dk and dv fill the registers and spill.
+    For heads of 128 it spills 24 bytes per thread. With 32 queries per step nothing is spilled, and
+    the kernel takes 14 % longer; with 128 keys it takes 18 to 22 % longer.
     """
     if q.dtype == torch.float32:
         return 32, 32, 4, 1
@@ -365,7 +366,7 @@ def tile_of_keys(q: torch.Tensor, causal: bool) -> tuple[int, int, int, int]:
 
 
 def tile_of_queries(q: torch.Tensor, causal: bool) -> tuple[int, int, int, int]:
-    """Returns queries per program, keys per step, warps and stages: the fastest of 18."""
+    """Returns queries per program, keys per step, warps and stages: the fastest of nine."""
     if q.dtype == torch.float32:
         return 32, 32, 4, 1
     if not on_hopper():

@@ -46,6 +46,7 @@ LEAST_NORMAL = 2.0**-14  # of float16; below, its spacing is constant
 SIDE, WIDTH, HEADS = 256, 64, 2  # of the heads whose traffic is counted
 OWN = 32  # rows that a program owns, below which the other side is read too often
 REST = HEADS * SIDE * WIDTH * 2  # bytes: of one gradient in float16, half of a head's scores
+SPILLS = 64  # bytes of heads of 128: the fastest of ten tiles on an H200 spills 24
 MASKED_FLOPS = 1.5  # of tiles of 128 x 128 over half of all scores; all of them are 2
 
 
@@ -697,8 +698,8 @@ attention_backward = Function(
                     pass_at=0.20, stretch=0.35),
         performance("4 x 16 x 4 096 x 64 in float16, causal", *long(4, 16, 4_096, 64, True),
                     spills=0, pass_at=0.16, stretch=0.28),
-        performance("4 x 16 x 4 096 x 128 in float16", *long(4, 16, 4_096, 128), spills=0,
-                    pass_at=0.25, stretch=0.45),
+        performance("4 x 16 x 4 096 x 128 in float16", *long(4, 16, 4_096, 128), spills=SPILLS,
+                    pass_at=0.25, stretch=0.43),
     ],
 )
 
