@@ -923,13 +923,15 @@ _POOR = "{n_bytes:,} bytes of `{tensor}` are {done} in {sectors:,} sectors of 32
 # By name: the observation, and the advice.
 _DEFECTS: dict[str, tuple[_Form, _Form]] = {
     "launch-bound": (
-        lambda launches, begin, work:
-            f"{'the launch takes' if launches == 1 else f'{launches} launches take'} about "
-            f"{begin:.1f} µs to start, and {'its' if launches == 1 else 'their'} work takes "
-            f"{work:.1f} µs",
-        lambda launches, **_: "Do the work in one launch." if launches > 1 else
-            "A launch costs more than this work: give the launch more work, or capture several "
-            "launches in a CUDA graph."),
+        "{launches} launches take about {begin:.1f} µs to start, and their work takes {work:.1f} "
+        "µs",
+        "Do the work in one launch."),
+    "small size": (
+        "at this size, the launch takes about {begin:.1f} µs to start, and its work takes "
+        "{work:.1f} µs: the time shows little of the kernel",
+        lambda begin, work:
+            f"Look at a size that is at least {10 * begin / max(work, 0.01):,.0f} times as large. "
+            "At this one, no kernel can be much faster."),
     "too few programs": (
         lambda programs, multiprocessors:
             f"{programs} program{'s' * (programs > 1)} for {multiprocessors} SMs "
@@ -981,6 +983,10 @@ _DEFECTS: dict[str, tuple[_Form, _Form]] = {
         "`{kernel}` spills {n_bytes} bytes per thread to memory, because its values do not fit in "
         "{registers} registers per thread with {warps} warps",
         "Use more warps per program (num_warps), or a smaller block in a loop."),
+    "few spills": (
+        "`{kernel}` spills {n_bytes} bytes per thread to memory. So few usually stay in L1 and "
+        "cost no time that can be measured",
+        "If the spills are in a loop, try more warps per program (num_warps) or a smaller block."),
     "no tensor cores": (
         "tl.dot runs on FMA units, not on tensor cores",
         "Use fp16 or bf16 operands, or allow TF32 (input_precision) if its precision is "

@@ -28,7 +28,7 @@ Weight = Literal["defect", "hint"]
 
 @dataclass(frozen=True)
 class Defect:
-    """A defect by name. ``code`` is that of the diagnosis: T01 to T04 and T06.
+    """A defect by name. ``code`` is that of the diagnosis: T01 to T04 and T06, or none.
 
     ``seen`` and ``advice`` are those of ``messages.defect``.
     ``weight``: a "hint" says what could be better and may cost nothing as things are.
@@ -195,8 +195,11 @@ def _launch_bound(launches: Sequence[LaunchCost]) -> list[Defect]:
     overhead = len(launches) * target.launch_seconds
     if work >= overhead / 2:
         return []
-    return [_defect("launch-bound", "T03", None, "defect" if len(launches) > 1 else "hint",
-                    launches=len(launches), begin=overhead * 1e6, work=work * 1e6)]
+    begin, work = overhead * 1e6, work * 1e6
+    if len(launches) > 1:
+        return [_defect("launch-bound", "T03", None, launches=len(launches), begin=begin,
+                        work=work)]
+    return [_defect("small size", "", None, "hint", begin=begin, work=work)]
 
 
 def _programs(launch: LaunchCost) -> Iterator[Defect]:
@@ -395,10 +398,13 @@ def spills(binary: Binary, allowed: int = SPILLED - 1) -> list[Defect]:
     """Finds registers that are spilled to memory.
 
     Args:
-        allowed: bytes per thread that are not a defect.
+        allowed: bytes per thread that are only a hint.
     """
-    if binary.spill_bytes <= allowed:
+    if not binary.spill_bytes:
         return []
+    if binary.spill_bytes <= allowed:
+        return [_defect("few spills", "T04", None, "hint", kernel=binary.kernel,
+                        n_bytes=binary.spill_bytes)]
     return [_defect("register spills", "T04", None, kernel=binary.kernel, warps=binary.warps,
                     n_bytes=binary.spill_bytes, registers=binary.registers)]
 

@@ -308,15 +308,16 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
             except Stopped as stop:
                 report = Examined(findings=(stop.finding,))
             yield InspectedCase(case.name, case.kind, notes.details.inputs, least,
-                                report.launches, (*report.defects, *_beyond(case, report)),
+                                report.launches, _with_spills(case, report),
                                 explain_findings(report.findings, suite, submitted),
                                 report.unknown, report.prediction)
 
 
-def _beyond(case: Case, answer: Examined) -> list[Defect]:
-    """The worst spill above the case's own limit, where it is not among the defects yet."""
+def _with_spills(case: Case, answer: Examined) -> tuple[Defect, ...]:
+    """The defects, where a spill above the case's own limit is one, however small it is."""
     if case.limits is None or case.limits.spills is None or not answer.launches:
-        return []
+        return answer.defects
     worst = max((launch.binary for launch in answer.launches), key=lambda one: one.spill_bytes)
-    names = {defect.name for defect in answer.defects}
-    return [one for one in spills(worst, case.limits.spills) if one.name not in names]
+    above = [one for one in spills(worst, case.limits.spills) if one.weight == "defect"]
+    others = [one for one in answer.defects if one.code != "T04"]
+    return (*others, *above) if above else answer.defects

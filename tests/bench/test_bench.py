@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import html.parser
+import itertools
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 import torch
+from matplotlib.text import Text
 
 import grader
 from grader.bench import bench as the_bench
@@ -512,10 +515,27 @@ def test_the_picture_names_axes_units_device_and_ridge():
     drawn = charts.benchmark_svgs(benched.benchmark(SOFTMAX), "softmax")[0]
 
     for said in ("Roofline of the NVIDIA H200", "arithmetic intensity (FLOP/B)",
-                 "speed (FLOP/s)", "TB/s", "columns", "ridge 11.9 FLOP/B", "copy 4.28 TB/s",
+                 "speed (FLOP/s)", "TB/s", "columns", "ridge 11.9 FLOP/B", "of float32 matmul",
+                 "copy 4.28 TB/s",
                  "float32 matmul 51.0 TFLOP/s", "yours", "torch.compile"):
         assert f">{said}<" in drawn, said
     assert ">ceiling of the NVIDIA H200: copy 4.28 TB/s<" in drawn
+
+
+def test_texts_of_a_picture_of_two_functions_stay_inside_and_apart():
+    found = benched.benchmark("optimization/03-shared-memory", measured=False)
+    title = "track2/shared-memory: On-chip memory: reuse and tree reductions"
+
+    with mpl.rc_context(charts._STYLE):
+        for figure in (charts._benchmark(found, title), charts._benchmark(found, narrow=True)):
+            figure.canvas.draw()
+            boxes = {text.get_text(): text.get_window_extent() for text in figure.findobj(Text)
+                     if text.get_text() and text.get_visible() and not text.get_rotation()}
+            right, top = 1.03 * figure.bbox.x1, figure.bbox.y1  # at 72 dpi, letters are wider
+            assert not [words for words, box in boxes.items()
+                        if box.x0 < 0 or box.x1 > right or box.y1 > top]
+            apart = [box for words, box in boxes.items() if "FLOP/" in words or "B/s" in words]
+            assert not any(one.overlaps(other) for one, other in itertools.combinations(apart, 2))
 
 
 def test_what_only_moves_has_no_roofline():

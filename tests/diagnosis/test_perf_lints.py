@@ -50,8 +50,9 @@ GIB = 1 << 30
 
 
 @pytest.mark.parametrize(("nbytes", "names"),
-                         [(SPILLED - 1, set()), (SPILLED, {"register spills"})])
-def test_spills_are_named_from_a_number_of_bytes_on(nbytes: int, names: set[str]):
+                         [(0, set()), (SPILLED - 1, {"few spills"}),
+                          (SPILLED, {"register spills"})])
+def test_spills_are_a_hint_up_to_a_number_of_bytes(nbytes: int, names: set[str]):
     assert named(defects(binary(spill_bytes=nbytes), survey(traffic(GIB)), H200)) == names
     assert named(defects(binary(spill_bytes=nbytes), None, H200)) == names
 
@@ -109,7 +110,7 @@ def test_what_may_or_may_not_stay_in_l2_is_no_data_read_again():
 def test_an_access_that_starts_between_two_sectors_is_not_strided():
     short = traffic(65536 * 32, sectors=2 * 65536, unique_sectors=65536)
 
-    assert named(defects(binary(warps=1), survey(short), H200)) <= {"launch-bound"}
+    assert named(defects(binary(warps=1), survey(short), H200)) <= {"small size"}
 
 
 @pytest.mark.parametrize(("share", "names"), [(0.5, {"strided access"}), (0.05, set())],
@@ -145,6 +146,13 @@ def test_many_small_launches_are_named_once():
 
     assert (defect.name, defect.weight) == ("launch-bound", "defect")
     assert "8 launches" in defect.seen
+
+
+def test_a_single_launch_at_a_small_size_is_not_blamed_on_the_kernel():
+    (hint,) = of_call([Observed(binary(), survey(traffic(1 << 20)))], H200)
+
+    assert (hint.name, hint.code, hint.weight) == ("small size", "", "hint")
+    assert hint.advice.startswith("Look at a size that is at least 137 times as large.")
 
 
 def test_launches_are_unfused_only_where_one_hands_its_result_to_the_next():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import grader
-from grader.diagnosis.perf_lints import Defect
+from grader.diagnosis.perf_lints import Defect, spills
 from grader.engine.compiler.targets import find
 from grader.inspect import inspection as the_inspection
 from grader.inspect.inspection import InspectedCase, Inspection, cases_of
@@ -176,15 +176,16 @@ def test_a_hint_is_told_from_a_defect_and_comes_last(inspect, column_major):
 
 def test_a_hint_for_another_case_names_it_and_leaves_the_kernel_clean(inspect, softmax):
     small, large = softmax.cases
-    hint = Defect("launch-bound", "T03", None, "A launch costs more.", "Give it more.", "hint")
+    hint = Defect("small size", "", None, "A launch costs more.", "Look at more.", "hint")
     found = replace(softmax, cases=(replace(small, defects=(hint,)), large))
 
     shown, written = inspect(found, "--plain"), inspect(found, "--html", "page.html")
 
-    assert "No known defect was found." in shown.out
-    assert "hint: launch-bound, in the case 64 x 1,024 floats" in shown.out
+    assert "No known defect was found, only what the hints below name." in shown.out
+    assert "hint: small size, in the case 64 x 1,024 floats" in shown.out
+    assert "Why" not in shown.out
     assert last_line(shown.out) == "Next: tritonlab grade"
-    assert "Found: hint: launch-bound, in the case 64 x 1,024 floats" in written.out
+    assert "Found: hint: small size, in the case 64 x 1,024 floats" in written.out
     assert "1 hint found:" in Page(Path("page.html").read_text()).words
 
 
@@ -209,9 +210,10 @@ def test_that_no_defect_was_found_is_no_promise(inspect, softmax):
 
 
 def test_the_roofline_says_on_which_side_of_the_ridge_a_launch_is(inspect, softmax, matmul):
-    assert "below the 22.3 at which DRAM and FP32 take equally long. Predicted to reach 95.4 %" \
-        in inspect(softmax, "--plain").out
-    assert "above the 330 at which DRAM and FP16 tensor cores" in inspect(matmul, "--plain").out
+    assert "below the ridge point of 22.3 (datasheet peak of FP32 over DRAM rate). Predicted to " \
+        "reach 95.4 %" in inspect(softmax, "--plain").out
+    assert "above the ridge point of 330 (datasheet peak of FP16 tensor cores over DRAM rate)" \
+        in inspect(matmul, "--plain").out
 
 
 def test_without_operations_only_the_rate_of_memory_is_told(inspect, softmax):
@@ -502,10 +504,37 @@ def test_a_spill_beyond_the_limit_of_a_case_is_a_defect_as_for_a_grade(
     launch = replace(launch, binary=replace(launch.binary, spill_bytes=spilled))
     case = performance("64 x 1 024", spills=limit)
 
-    found = the_inspection._beyond(case, Examined(launches=(launch,)))
+    found = the_inspection._with_spills(case, Examined(launches=(launch,)))
 
     assert [(one.name, one.code, one.weight) for one in found] == [
         ("register spills", "T04", "defect")] * defects
+
+
+def test_a_spill_above_the_limit_takes_the_place_of_the_hint_of_a_small_one(softmax):
+    launch = softmax.cases[0].launches[0]
+    launch = replace(launch, binary=replace(launch.binary, spill_bytes=8))
+    (hint,) = spills(launch.binary)
+
+    strict, lenient = (
+        the_inspection._with_spills(performance("64 x 1 024", spills=limit), Examined(
+            launches=(launch,), defects=(hint,))) for limit in (0, 8))
+
+    assert [(one.name, one.weight) for one in strict] == [("register spills", "defect")]
+    assert lenient == (hint,)
+
+
+def test_a_small_spill_is_a_hint_beside_the_words_that_no_defect_was_found(inspect, softmax):
+    small, large = softmax.cases
+    launch = large.launches[0]
+    launch = replace(launch, binary=replace(launch.binary, spill_bytes=8))
+    found = replace(softmax, cases=(small, replace(
+        large, launches=(launch,), defects=tuple(spills(launch.binary)))))
+
+    shown = inspect(found, "--plain")
+
+    assert "spills: 8 bytes a thread" in shown.out
+    assert "No known defect was found, only what the hints below name." in shown.out
+    assert "\nhint: few spills\nSeen: `softmax_kernel` spills 8 bytes per thread" in shown.out
 
 
 def test_a_case_that_asks_for_an_exception_cannot_be_inspected():
@@ -578,6 +607,29 @@ def test_the_reference_has_no_defect_and_nearly_the_rate_of_memory(sandbox):
     assert {line for line, text in launch.sass if "LDG.E" in text} == {load}
     assert {line for line, text in launch.ptx if "ld.global" in text} == {load}
     assert 0.5 < point.share(found.target) <= 1.1
+
+
+@pytest.mark.course
+def test_all_performance_cases_of_a_module_with_two_functions_are_inspected(
+        sandbox, inspect, page):
+    module = course.load(course.shipped_roots()).find("track2/shared-memory")
+
+    found = the_inspection.inspect(module.solution, grader.load_suite(module.suite), find(),
+                                   sandbox=sandbox)
+
+    assert {launch.kernel for case in found.cases for launch in case.launches} == {
+        "gram_kernel", "column_stats_kernel"}
+    assert "column_stats: 4096 x 65536 floats" in inspect(found).out
+    assert page(found).words
+
+
+def test_a_lesson_and_the_tool_mean_the_same_a100():
+    lesson = (inspecting.ROOT / "tracks/debugging/03-performance-profiling/README.md").read_text()
+
+    title = find("a100").title
+    assert title.endswith("80 GB")
+    assert "A100 80 GB it is 312 / 2.039 = 153 FLOP/B" in lesson
+    assert "1.555" not in lesson  # TB/s of the A100 with 40 GB
 
 
 def test_a_column_major_kernel_is_found_out_line_by_line(sandbox, tmp_path, page):

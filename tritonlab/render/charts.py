@@ -73,18 +73,19 @@ def _benchmark(benchmark: Benchmark, title: str = "", *, narrow: bool = False) -
     """A panel for each function that was timed, and the roofline of all that compute."""
     charts = [chart for chart in benchmark.charts if chart.timed]
     computing = [chart for chart in charts if _computes(chart)]
-    footer = textwrap.wrap(_footer(benchmark), 62 if narrow else 88)
+    footer = textwrap.wrap(_footer(benchmark), 58 if narrow else 88)
     names = list(dict.fromkeys(one.who for chart in charts for one in chart.timed))
     columns = 2 if len(charts) > 1 and not narrow else 1
     width, high = (4.2 if narrow else 6.2), (2.3 if columns == 1 else 1.95)
-    head = 0.38 * bool(title) + 0.26 * (2 if narrow and len(names) > 2 else 1) + 0.12
+    title_lines = textwrap.wrap(title, 42)
+    head = 0.28 * len(title_lines) + 0.26 * (2 if narrow and len(names) > 2 else 1) + 0.16
     row = _HEADING + high + _BELOW
     rows = -(-len(charts) // columns)
     below = head + rows * row
     height = below + (_HEADING + 2.75 + _BELOW) * bool(computing) + 0.16 * len(footer) + 0.16
     figure = Figure(figsize=(width, height))
-    if title:
-        figure.text(_LEFT / width, 1 - 0.3 / height, title, fontsize=13, fontweight="bold")
+    figure.text(_LEFT / width, 1 - 0.12 / height, "\n".join(title_lines), fontsize=13,
+                fontweight="bold", va="top")
     figure.legend(
         handles=[Line2D([], [], label=who, linewidth=2.2 if who == YOURS else 1.3,
                         **_marker(who)) for who in names],
@@ -142,10 +143,14 @@ def _speeds(axes: Axes, chart: Chart, *, alone: bool, narrow: bool) -> None:
                       **_marker(one.who), linewidth=2.2 if mine else 1.3, elinewidth=1.2,
                       capsize=2, zorder=3 if mine else 2)
     axes.set_ylim(0, 1.16 * top / scale)
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:,g}")
     ceiling = bench_text.ceiling(chart)
-    axes.annotate(ceiling if alone and not narrow else ceiling.split(": ", 1)[1],
-                  (sizes[-1], ceilings[-1] / scale), (0, 4), textcoords="offset points",
-                  ha="right", bbox=_GROUND)
+    if narrow or not alone:
+        rates = ceiling.split(": ", 1)[1].split(" or ")
+        ceiling = rates[-1 if chart.unit == "FLOP/s" else 0]  # that of the largest size
+    curves = [line for line in axes.lines if line.get_linestyle() == "-"]
+    _beside(axes, ceiling, [(sizes[end], ceilings[end] / scale) for end in (-1, 0)], curves,
+            bbox=_GROUND)
     axes.set_xticks(sizes, _size_labels(sizes, 5 if narrow or not alone else 8))
     axes.set_xticks([], minor=True)
     axes.set_xlabel(chart.axis)
@@ -263,18 +268,46 @@ def _roofline(axes: Axes, memory: tuple[str, float], peaks: Mapping[str, float],
     for name, peak in peaks.items():
         ridge = peak / memory[1]
         roofs += axes.plot([ridge, right], [peak, peak], **style)
-        taken.append(axes.annotate(
-            f"{name} {q.rate(peak, 'FLOP/s')}", (right, peak), (-2, 4), ha="right",
-            textcoords="offset points").get_window_extent())
+        taken.append(_beside(axes, f"{name} {q.rate(peak, 'FLOP/s')}",
+                             [(right, peak), (ridge, peak)], (), taken))
         if ridges:
             axes.plot([ridge, ridge], [bottom, peak], color=INK["soft"], linewidth=1,
                       linestyle=":", zorder=1.2)
-            taken.append(axes.annotate(
-                f"ridge {q.three(ridge)} FLOP/B", (ridge, bottom), (4, 5), color=INK["soft"],
-                textcoords="offset points").get_window_extent())
+            label = f"ridge {q.three(ridge)} FLOP/B\nof {name}"
+            width, height = _extent(axes, label)
+            x, y = axes.transData.transform((ridge, bottom))
+            boxes = [Bbox.from_bounds(x + 4, y + 5 + row * height, width, height)
+                     for row in range(4)]
+            box = next((box for box in boxes if not any(map(box.overlaps, taken))), boxes[0])
+            axes.annotate(label, (box.x0, box.y0), xycoords="figure points", color=INK["soft"])
+            taken.append(box)
     taken.append(_slope_label(axes, roofs[0], f"{memory[0]} {q.rate(memory[1], 'B/s')}", taken))
     for name, point, color in sorted(names, key=lambda each: -each[1][1]):
         taken.append(_name(axes, name, point, color, taken, roofs))
+
+
+def _beside(axes: Axes, text: str, ends: Sequence[tuple[float, float]], lines: Sequence[Line2D],
+            taken: Sequence[Bbox] = (), **style: Any) -> Bbox:
+    """Writes above or below the right or the left end of a line, where no other line passes.
+
+    Args:
+        ends: of the line, the right one first.
+        lines: which the text should not cover.
+        taken: places of markers and other texts.
+    """
+    paths = [line.get_path().transformed(axes.transData) for line in lines]
+    labels = [axes.annotate(text, end, offset, textcoords="offset points", ha=ha, va=va, **style)
+              for end, ha, x in zip(ends, ("right", "left"), (-2, 2), strict=True)
+              for va, offset in (("bottom", (x, 4)), ("top", (x, -5)))]
+    boxes = [label.get_window_extent() for label in labels]
+    clear = [not any(map(box.overlaps, taken))
+             and not any(path.intersects_bbox(box, filled=False) for path in paths)
+             for box in boxes]
+    best = clear.index(True) if any(clear) else 0
+    for number, label in enumerate(labels):
+        if number != best:
+            label.remove()
+    return boxes[best]
 
 
 def _slope_label(axes: Axes, slope: Line2D, text: str, taken: Sequence[Bbox]) -> Bbox:

@@ -211,9 +211,15 @@ def summary(inspection: Inspection) -> str:
 
 
 _SOME_HITS = 0.01  # of the sectors that are requested
-ALL_CLEAR = ("No known defect was found. Compiled code and counted bytes cannot prove that a "
-             "kernel is fast: that needs a GPU.")
 HINTS = "A hint names a possible improvement; it may not cost time as things are."
+
+
+def all_clear(inspection: Inspection) -> str:
+    """That no defect was found, for an inspection with nothing more than hints."""
+    first = "No known defect was found, only what the hints below name." if inspection.seen \
+        else "No known defect was found."
+    return (f"{first} Compiled code and counted bytes cannot prove that a kernel is fast: that "
+            "needs a GPU.")
 
 
 def position(point: Point, target: Target) -> str:
@@ -221,8 +227,8 @@ def position(point: Point, target: Target) -> str:
     ridge = point.peak / target.dram
     side = "below" if point.bound_by_memory(target) else "above"
     roof = "the DRAM rate" if point.bound_by_memory(target) else f"the peak of {point.units}"
-    return (f"{q.three(point.intensity)} FLOP/B, {side} the {q.three(ridge)} at which "
-            f"DRAM and {point.units} take equally long. Predicted to reach "
+    return (f"{q.three(point.intensity)} FLOP/B, {side} the ridge point of {q.three(ridge)} "
+            f"(datasheet peak of {point.units} over DRAM rate). Predicted to reach "
             f"{q.share(point.share(target))} of {roof}: "
             f"{q.rate(point.bytes / point.seconds, 'B/s')}, {q.rate(point.rate, 'FLOP/s')}.")
 
@@ -321,7 +327,7 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
 def _source(screen: Screen, inspection: Inspection, case: InspectedCase) -> None:
     rows = list(source_rows(inspection, case))
     if screen.plain:
-        screen.line(f"What lines move is told for: {case.name}")
+        screen.line(f"Traffic by line, in the case: {case.name}")
         for row in rows:
             for note in _notes(row):
                 screen.line(f"line {row.number}: {note}")
@@ -379,7 +385,7 @@ def _cells(row: SourceRow) -> list[tuple[str, ...]]:
 def _advice(screen: Screen, inspection: Inspection) -> None:
     screen.heading("Advice")
     if inspection.clean:
-        screen.line(ALL_CLEAR, lead=("  ",))
+        screen.line(all_clear(inspection), lead=("  ",))
     for case, defect in inspection.seen:
         screen.line((defect_name(inspection, case, defect), "skip"), lead=("  ",))
         for label, text in (("Seen", sentence(defect.seen)), ("Why", MEANINGS.get(defect.code)),

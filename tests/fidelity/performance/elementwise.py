@@ -117,7 +117,7 @@ def _(x, out):
 
 
 @family("copy bf16 from an odd offset", [Given((2 * MANY,), "bfloat16", offset=1)] * 2,
-        "scalar access")
+        {"scalar access", "few spills"})
 def _(x, out):
     _copy(x, out, 4096)
 
@@ -169,7 +169,7 @@ def _(x, y, z, total, positive, out):
     _three(x, y, z, total, positive, out)
 
 
-@family("add, relu and mul fused, few elements", vectors(4, SMALL), "launch-bound")
+@family("add, relu and mul fused, few elements", vectors(4, SMALL), "small size")
 def _(x, y, z, out):
     _fused(x, y, z, out)
 
