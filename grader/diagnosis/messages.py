@@ -920,6 +920,44 @@ def _fault(it: Fault) -> str:
 
 _POOR = "{n_bytes:,} bytes of `{tensor}` are {done} in {sectors:,} sectors of 32 bytes: only " \
         "{used:.0%} of the moved bytes are used"
+
+
+def _scalar_access(tensor: str, done: str, n_bytes: int, possible: int, step: int,
+                   causes: Sequence[tuple[str, int, bool]], **_: object) -> str:
+    reasons = [
+        f"`{name}` starts {value} bytes after a multiple of 16" if is_tensor else
+        f"`{name}` = {value:,} is not a multiple of {step if value % step else 16}"
+        + ("" if value % step else f" (it is one of {step}, but Triton detects only 16)")
+        for name, value, is_tensor in causes]
+    why = f": {joined(reasons)}" if reasons else ""
+    return (f"`{tensor}` is {done} {n_bytes} byte{'s' * (n_bytes > 1)} at a time by each thread, "
+            f"where {possible} bytes are possible{why}")
+
+
+
+def _aligned(causes: Sequence[tuple[str, int, bool]], step: int, remedy: str,
+             **_: object) -> str:
+    if remedy == "hints":
+        return (f"State what is true: tl.multiple_of(offset, {step}) for the start of a row, and "
+                f"tl.max_constancy(mask, {step}) for the mask. Pass the alignment as a "
+                "tl.constexpr (such as math.gcd of 16, sizes and strides), so that other shapes "
+                "get code of their own.")
+    if remedy == "mask":
+        return ("Only the last tile needs the mask: access whole tiles without it (if start + "
+                "BLOCK <= n), and the rest with it.")
+    if remedy == "start":
+        return ("Pass tensors that start at a multiple of 16 bytes, or process the first elements "
+                "apart and state the alignment of the rest with tl.multiple_of.")
+    if remedy == "stride":
+        return ("Rows start at different alignments, so no wide access is right for all of them. "
+                f"Pad rows to a multiple of {step} elements where they are used often, as in a "
+                "product; otherwise give a program several rows, so that more loads are in "
+                "flight.")
+    return ("The compiler could not derive the alignment: make starts, sizes and strides multiples "
+            "of 16, keep them out of do_not_specialize, and state what is true of other values "
+            "with tl.multiple_of.")
+
+
 # By name: the observation, and the advice.
 _DEFECTS: dict[str, tuple[_Form, _Form]] = {
     "launch-bound": (
@@ -1010,11 +1048,7 @@ _DEFECTS: dict[str, tuple[_Form, _Form]] = {
         lambda needed=0.0, **_: "Write the loop as tl.range(..., num_stages=3), use larger "
             "blocks, or launch more programs per SM." if needed else
             "Launch the kernel with num_stages=3 or more."),
-    "scalar access": (
-        "`{tensor}` is {done} {n_bytes} bytes at a time by each thread, where {possible} bytes are "
-        "possible",
-        "Align the start address to 16 bytes, and make sizes and strides multiples of 16 elements; "
-        "the cost is small while the kernel is memory-bound."),
+    "scalar access": (_scalar_access, _aligned),
 }
 
 

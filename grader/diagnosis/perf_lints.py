@@ -48,11 +48,31 @@ def _defect(name: str, code: str, line: int | None, weight: Weight = "defect",
 
 
 @dataclass(frozen=True)
+class Unaligned:
+    """An argument that makes the accesses of a line narrow, because it is not a multiple of 16.
+
+    ``value``: of an integer; of a tensor, the bytes from a multiple of 16 to its start. ``bits``:
+    of the widest access of a thread, were all arguments multiples of 16. ``in_address`` and
+    ``in_mask``: whether the address and the mask of the access are computed from it.
+    """
+
+    line: int
+    kind: str
+    name: str
+    value: int
+    is_tensor: bool
+    bits: int
+    in_address: bool
+    in_mask: bool
+
+
+@dataclass(frozen=True)
 class Observed:
     """One launch of a call.
 
     ``sizes``: bytes from the first to the last element of each tensor argument, by parameter.
     ``storages``: which memory it lies in. ``indexed``: lines whose addresses depend on loads.
+    ``unaligned``: why accesses are narrow, as far as it was examined.
     """
 
     binary: Binary
@@ -60,6 +80,7 @@ class Observed:
     indexed: Collection[int] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     storages: Mapping[str, int] = field(default_factory=dict)
+    unaligned: Collection[Unaligned] = ()
 
 
 @dataclass(frozen=True)
@@ -71,6 +92,7 @@ class LaunchCost:
     target: Target
     indexed: Collection[int]
     sizes: Mapping[str, int]
+    unaligned: Collection[Unaligned] = ()
 
     @property
     def programs(self) -> int:
@@ -149,7 +171,7 @@ def of_call(launches: Sequence[Observed], target: Target) -> tuple[Defect, ...]:
     A launch that takes less than a tenth of the time is not looked at. Each defect is named once
     for a line.
     """
-    costs = [LaunchCost(one.binary, one.survey, target, one.indexed, one.sizes)
+    costs = [LaunchCost(one.binary, one.survey, target, one.indexed, one.sizes, one.unaligned)
              if one.survey else None for one in launches]
     surveyed = [cost for cost in costs if cost]
     whole = sum(cost.total for cost in surveyed)
@@ -173,9 +195,10 @@ def _of_launch(launch: LaunchCost) -> list[Defect]:
     """The defects of one launch, worst first within each code."""
     defects = [*spills(launch.binary), *_poor_sectors(launch), *_programs(launch)]
     defects += _read_again(launch, defects)
+    narrow = list(_narrow(launch))
     defects += [*_atomics(launch), *_dots(launch)]
-    defects += _loops(launch, defects)
-    return [*defects, *_narrow(launch)]
+    defects += _loops(launch, [*defects, *narrow])
+    return [*defects, *narrow]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -389,6 +412,8 @@ SPILLED = 128  # bytes per thread
 SMALL_REUSE = 37
 # L2 takes so many times as long as the products: more than half of the time is lost for certain.
 STARVED = 2.0
+# Useful share of the sectors of contiguous rows; 64 elements of 2 bytes at any start use 0.8.
+CONTIGUOUS = 0.75
 # Fewer rounds of a loop end before a pipeline pays.
 ROUNDS_OF_PRODUCTS = 4
 ROUNDS = 8
@@ -450,6 +475,8 @@ def _loops(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
     if binary.stages or not launch.large or any(d.name in (
             "too few programs", "idle lanes", "no tensor cores", "small tiles") for d in earlier):
         return []
+    if binary.dot and any(d.name == "scalar access" for d in earlier):
+        return []  # less than 4 bytes cannot be copied asynchronously, whatever num_stages is
     loads = [(launch.survey.executions.get(t.line, 0.0), t.line, t) for t in launch.survey.traffic
              if t.kind == "load" and t.line is not None]
     rounds = max((executions for executions, _, _ in loads), default=0.0)
@@ -482,10 +509,32 @@ def _narrow(launch: LaunchCost) -> Iterator[Defect]:
                   if a.line == t.line and a.kind == kind]
         main = max(rows, key=lambda t: t.sectors)
         if kind == "atomic" or not widths or not main.lanes or (
-                main.sectors < SHARE * launch.sectors or main.coalescing < 0.9):
+                main.sectors < SHARE * launch.sectors or main.coalescing < CONTIGUOUS):
             continue
         element = 8 * main.bytes // main.lanes
         possible = min(128, element * int(launch.lanes(main) // threads))
-        if max(widths) <= 32 and possible >= 4 * max(widths):
-            yield _defect("scalar access", "T06", main.line, "hint", tensor=tensor, done=DONE[kind],
-                          n_bytes=max(widths) // 8, possible=possible // 8)
+        if max(widths) > 32 or possible < 4 * max(widths):
+            continue
+        causes = [one for one in launch.unaligned if (one.line, one.kind) == (main.line, kind)]
+        possible = max((one.bits for one in causes), default=possible)
+        step = possible // element
+        remedy = _remedy(causes, step)
+        yield _defect(
+            "scalar access", "T06", main.line,
+            "defect" if max(widths) < 32 and remedy in ("hints", "mask") else "hint",
+            tensor=tensor, done=DONE[kind], n_bytes=max(widths) // 8, possible=possible // 8,
+            causes=[(one.name, one.value, one.is_tensor) for one in causes], step=step,
+            remedy=remedy)
+
+
+def _remedy(causes: Sequence[Unaligned], step: int) -> str:
+    """How an access becomes wide that moves ``step`` elements where all arguments are aligned."""
+    if not causes:
+        return ""
+    if all(not one.is_tensor and one.value % step == 0 for one in causes):
+        return "hints"
+    if any(one.is_tensor for one in causes):
+        return "start"
+    if all(one.in_mask and not one.in_address for one in causes if one.value % step):
+        return "mask"
+    return "stride"

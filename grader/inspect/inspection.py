@@ -304,7 +304,7 @@ def _inspected(submitted: source.Source, suite: Suite, chosen: Sequence[Case], t
                 notes.drew(inputs)
                 least = oversized.least(ctx.part(case), inputs)
                 report = examine_call(ctx.session(case), inputs, submitted.text, target,
-                                      listings=listings)
+                                      listings=listings, causes=True)
             except Stopped as stop:
                 report = Examined(findings=(stop.finding,))
             yield InspectedCase(case.name, case.kind, notes.details.inputs, least,

@@ -10,6 +10,7 @@ from typing import Any
 
 from grader.diagnosis.perf_lints import Defect, Observed, of_call
 from grader.engine.compiler.targets import Target
+from grader.judge import alignment
 from grader.processes.replies import Listing, unusable
 from grader.processes.session import Session
 from grader.recording.arena import extent, itemsize
@@ -87,7 +88,7 @@ def recordings_of(session: Session, inputs: Sequence[Any],
 
 
 def examine_call(session: Session, inputs: Sequence[Any], source: str, target: Target, *,
-                 listings: bool = False) -> Examined:
+                 listings: bool = False, causes: bool = False) -> Examined:
     """Calls the learner's function and examines its launches.
 
     Of an autotuner's configurations the one that is predicted to be the fastest is reported, as a
@@ -100,7 +101,8 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
         findings = unusable(outcome)
         if findings or outcome.recording is None:
             return Examined(findings=tuple(findings))
-        examined = examine(session, outcome.recording, inputs, source, target, listings=listings)
+        examined = examine(session, outcome.recording, inputs, source, target,
+                           listings=listings, causes=causes)
         if any(finding.code != "T05" for finding in examined.findings):
             return examined
         candidates.append(examined)
@@ -109,13 +111,14 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
 
 
 def examine(session: Session, recording: Recording, inputs: Sequence[Any], source: str,
-            target: Target, *, listings: bool = False) -> Examined:
+            target: Target, *, listings: bool = False, causes: bool = False) -> Examined:
     """Compiles and surveys every launch of a recording.
 
     Args:
         inputs: those that it was recorded with.
         source: the learner's file.
         listings: give PTX and SASS with their lines too.
+        causes: find the arguments that make accesses narrow, by compiling with other ones.
 
     Raises:
         grader.processes.replies.Stopped: a process did not survive it.
@@ -141,8 +144,14 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
     observed = [Observed(one.binary, one.survey, indirect_lines(source, one.kernel),
                          *_tensors(launch))
                 for one, launch in zip(launches, recording.launches, strict=True)]
-    return Examined(tuple(launches), of_call(observed, target), surveyed.findings,
-                    surveyed.unknown, times.whole)
+    defects = of_call(observed, target)
+    lines = {defect.line for defect in defects if defect.name == "scalar access"}
+    if causes and lines:
+        observed = [replace(one, unaligned=alignment.unaligned(
+                        session, recording, launch, one.binary, lines, source, target))
+                    for one, launch in zip(observed, recording.launches, strict=True)]
+        defects = of_call(observed, target)
+    return Examined(tuple(launches), defects, surveyed.findings, surveyed.unknown, times.whole)
 
 
 def _tensors(launch: Launch) -> tuple[dict[str, int], dict[str, int]]:

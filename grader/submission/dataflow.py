@@ -240,6 +240,26 @@ def has_mask(text: str, line: int) -> bool | None:
     return masked.pop() if len(masked) == 1 else None
 
 
+def parameters_behind(text: str, line: int, *, mask: bool) -> frozenset[str]:
+    """The parameters of a kernel from which the mask of an access, or its address, is computed.
+
+    Args:
+        text: of the file.
+        line: of the load or store.
+        mask: True for those of the mask, False for those of the address.
+    """
+    function = _function_at(text, line)
+    calls = [call for call in _accesses(function) if line in lines_of(call)]
+    roots = {name for call in calls for name in _address_names(call, mask=False)}
+    if mask:
+        roots = {name for call in calls for name in _mask_names(call)}
+    behind, _ = reached(roots, [
+        Piece((frozenset(one.names),), frozenset(names([one.value])))
+        for one in assignments(function)
+        if one.value is not None and not isinstance(one.statement, ast.For)])
+    return behind & {one.arg for one in function.args.args}
+
+
 def lines_of_values(text: str) -> Lines:
     """The lines of all kernels by which what is loaded becomes what is stored, in order.
 
@@ -434,10 +454,15 @@ def _method(call: ast.Call) -> str:
 
 def _address_names(call: ast.Call, mask: bool) -> set[str]:
     """The names in addresses and mask of an access; of one by a descriptor, that of this too."""
+    addresses = names([call.func, *call.args[:1],
+                       *(one.value for one in call.keywords if one.arg in _POINTERS)])
+    return addresses | _mask_names(call) if mask else addresses
+
+
+def _mask_names(call: ast.Call) -> set[str]:
     position = _MASK_POSITION[_method(call)]
-    keywords = (*_POINTERS, "mask") if mask else _POINTERS
-    return names([call.func, *call.args[:1], *(call.args[position:position + 1] if mask else ()),
-                  *(one.value for one in call.keywords if one.arg in keywords)])
+    return names([*call.args[position:position + 1],
+                  *(one.value for one in call.keywords if one.arg == "mask")])
 
 
 class _Launch(NamedTuple):
