@@ -1,7 +1,6 @@
 """The book of a class: what its events say of students, submissions, grades and points."""
 
 import contextlib
-import functools
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from tritonlab.classroom.settings import ClassAssignment, ClassSettings, days_la
 from tritonlab.grading.points import Count, GroupPoints, points_of
 
 
-class Handed(msgspec.Struct, frozen=True):
+class Handed(msgspec.Struct, frozen=True, gc=False):
     """One submission of a student for a module.
 
     ``at`` is the time of submission, None where the layout names none; ``late`` is what the layout
@@ -35,7 +34,7 @@ class Handed(msgspec.Struct, frozen=True):
     layout: str = ""
 
 
-class Graded(msgspec.Struct, frozen=True):
+class Graded(msgspec.Struct, frozen=True, gc=False):
     """The summary of one grade; ``key`` names its result.
 
     ``code``, ``todos`` and ``line`` are of the first finding; ``failing`` names the cases that
@@ -68,10 +67,13 @@ class Graded(msgspec.Struct, frozen=True):
 
 def final(grades: Sequence[Graded]) -> Graded | None:
     """The last of these grades that counts."""
-    return next((one for one in reversed(grades) if one.is_final and not one.lowered), None)
+    for one in reversed(grades):
+        if one.is_final and not one.lowered:
+            return one
+    return None
 
 
-class Ruling(msgspec.Struct, frozen=True):
+class Ruling(msgspec.Struct, frozen=True, gc=False):
     """An instructor's decision about one student's assignment.
 
     An excuse and an override replace each other; an extension stands beside them.
@@ -101,8 +103,7 @@ class State(StrEnum):
 _ORDER = {state: place for place, state in enumerate(State)}
 
 
-@dataclass(frozen=True)
-class ModuleScore:
+class ModuleScore(msgspec.Struct, frozen=True, gc=False):
     """The submission of a module that counts, its grade, and its points before rounding.
 
     ``raw`` are the points before the deduction for ``days`` of lateness. ``draft`` is that of the
@@ -131,31 +132,22 @@ class ModuleScore:
         return State.PASSED if self.graded.verdict == Verdict.PASSED else State.OPEN
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(msgspec.Struct, frozen=True, gc=False):
     """The points of one student's assignment.
 
-    ``ruling`` is the override or the excuse, whichever is the last; ``extension`` gave more time.
+    ``state`` is the one that asks for most attention among its modules. ``ruling`` is the override
+    or the excuse, whichever is the last; ``extension`` gave more time.
     """
 
     student: str
     assignment: str
     modules: tuple[ModuleScore, ...]
     out_of: float
+    state: State
     due: datetime | None = None
     ruling: Ruling | None = None
     excused: bool = False
     extension: Ruling | None = None
-
-    @functools.cached_property
-    def state(self) -> State:
-        """The state that asks for most attention among its modules."""
-        if self.excused:
-            return State.EXCUSED
-        states = [module.state for module in self.modules]
-        if any(state is not State.MISSING for state in states):
-            states = [State.OPEN if state is State.MISSING else state for state in states]
-        return min(states, key=_ORDER.__getitem__)
 
     @property
     def points(self) -> float | None:
@@ -254,7 +246,8 @@ class Book:
             for one in self.handed.get(assignment, ()):
                 index.setdefault(one.student, []).append(one)
             for submissions in index.values():
-                submissions.sort(key=_time)
+                if len(submissions) > 1:
+                    submissions.sort(key=_time)
             self._index[assignment] = index
         return self._index[assignment]
 
@@ -268,8 +261,10 @@ class Book:
         share = assignment.points / len(assignment.modules)
         modules = tuple(self._module(student, assignment, module, due, share)
                         for module in assignment.modules)
-        return Score(student, assignment.name, modules, assignment.points, due,
-                     self.overridden.get(key) or self.excused.get(key), key in self.excused,
+        excused = key in self.excused
+        return Score(student, assignment.name, modules, assignment.points,
+                     State.EXCUSED if excused else _state([one.state for one in modules]), due,
+                     self.overridden.get(key) or self.excused.get(key), excused,
                      self.extended.get(key))
 
     def scores(self, assignment: ClassAssignment, students: Sequence[str]) -> list[Score]:
@@ -280,17 +275,17 @@ class Book:
                 out_of: float) -> ModuleScore:
         scored = [self._scored(one, assignment, due, out_of)
                   for one in self.of(student, assignment.name, module)]
-        attempts = len(scored)
-        drafts = [draft for one in scored if one.handed and (draft := self.draft_of(one.handed))]
+        every = scored
         if assignment.take == "last-before-due":
             scored = [one for one in scored if not one.days][-1:]
         elif assignment.take == "last":
             scored = scored[-1:]
         best = max(scored, key=lambda one: (one.points, one.state is State.PASSED, -one.days),
                    default=ModuleScore(module, out_of))
+        drafts = [] if best.graded else [
+            draft for one in every if one.handed and (draft := self.draft_of(one.handed))]
         return ModuleScore(module, out_of, best.handed, best.graded, best.raw, best.points,
-                           best.days, attempts,
-                           drafts[-1] if drafts and best.graded is None else None, best.groups)
+                           best.days, len(every), drafts[-1] if drafts else None, best.groups)
 
     def _scored(self, handed: Handed, assignment: ClassAssignment, due: datetime | None,
                 out_of: float) -> ModuleScore:
@@ -315,6 +310,14 @@ class Book:
             yield from submissions
 
 
+def _state(modules: Sequence[State]) -> State:
+    """The state of an assignment with modules in these states."""
+    if len(set(modules)) == 1:
+        return modules[0]
+    return min((State.OPEN if state is State.MISSING else state for state in modules),
+               key=_ORDER.__getitem__)
+
+
 @contextlib.contextmanager
 def collecting_rarely() -> Iterator[None]:
     """Runs the garbage collector rarely: the many records of a class have no cycles."""
@@ -326,33 +329,45 @@ def collecting_rarely() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
+class _Journal(msgspec.Struct, gc=False):
+    journal: str | None = None  # the blob of the journal that came with a submission
+
+
+_HANDED = msgspec.json.Decoder(Handed)
+_JOURNAL = msgspec.json.Decoder(_Journal)
+_GRADED = msgspec.json.Decoder(Graded)
+_RULING = msgspec.json.Decoder(Ruling)
+
+
 def read(settings: ClassSettings, log: Log) -> Book:
     """Builds the book from the events; events of later versions are passed over."""
     book = Book(settings, problems=log.problems)
     identities = set()
-    for event in log.events:
-        kind = event.get("event")
+    for kind, line in log.lines:
         if kind == "imported":
-            handed = msgspec.convert(event, Handed)
+            handed = _HANDED.decode(line)
             if handed not in identities:
                 identities.add(handed)
                 book.handed.setdefault(handed.assignment, []).append(handed)
-            if journal := event.get("journal"):
-                book.journals.append((handed.assignment, handed.student, str(journal)))
+            if journal := _JOURNAL.decode(line).journal:
+                book.journals.append((handed.assignment, handed.student, journal))
         elif kind == "graded":
-            graded = msgspec.convert(event, Graded)
+            graded = _GRADED.decode(line)
             book.grades.setdefault((graded.assignment, graded.module, graded.blob),
                                    []).append(graded)
         elif kind in DECISIONS:
-            ruling = msgspec.convert(event, Ruling)
+            ruling = _RULING.decode(line)
             key = (ruling.student, ruling.assignment)
             if kind != "extended":
                 book.excused.pop(key, None)
                 book.overridden.pop(key, None)
             getattr(book, kind)[key] = ruling
-        elif kind == "undone" and event.get("decision") in DECISIONS:
-            getattr(book, event["decision"]).pop((event["student"], event["assignment"]), None)
+        elif kind == "undone":
+            event = msgspec.json.decode(line)
+            if event.get("decision") in DECISIONS:
+                getattr(book, event["decision"]).pop((event["student"], event["assignment"]), None)
         elif kind in ("exported", "feedback"):
+            event = msgspec.json.decode(line)
             assignment = str(event["assignment"])
             book.published.add(assignment)
             book.exported[assignment, str(event.get("to", ""))] = event.get("scores", {})

@@ -90,7 +90,8 @@ class Classroom:
 
     def scores(self, assignment: ClassAssignment) -> list[Score]:
         """Returns the points of all students."""
-        return self.book.scores(assignment, self.ids(assignment.name))
+        with book.collecting_rarely():
+            return self.book.scores(assignment, self.ids(assignment.name))
 
     def selected(self, students: Sequence[str], section: str = "") -> frozenset[str] | None:
         """The ids of these students and this section; None for all."""

@@ -18,16 +18,34 @@ SCHEMA = 1
 LONGEST_LINE = 1 << 20  # bytes
 
 
+class _Head(msgspec.Struct, gc=False):
+    """The fields that every event has."""
+
+    schema: int
+    seq: int
+    prev: str
+    sha256: str
+    event: str = ""
+
+
+_HEAD = msgspec.json.Decoder(_Head)
+
+
 @dataclass(frozen=True)
 class Log:
-    """All intact events in order, and sentences about the damage."""
+    """The kinds and lines of all intact events in order, and sentences about the damage.
 
-    events: tuple[Mapping[str, Any], ...] = ()
+    ``number`` and ``head`` are the number and the hash of the last event.
+    """
+
+    lines: tuple[tuple[str, bytes], ...] = ()
     problems: tuple[str, ...] = ()
+    number: int = 0
+    head: str = GENESIS
 
     @property
-    def head(self) -> str:
-        return str(self.events[-1]["sha256"]) if self.events else GENESIS
+    def events(self) -> list[dict[str, Any]]:
+        return [msgspec.json.decode(line, type=dict[str, Any]) for _, line in self.lines]
 
 
 def read(folder: Path) -> Log:
@@ -59,47 +77,52 @@ def append(folder: Path, events: Sequence[Mapping[str, Any]]) -> Log:
             if not events:
                 return log
             new = list(_chained(log, events))
-            safe_files.append(descriptor, EVENTS, b"\n".join(map(canonical, new)))
-            return Log((*log.events, *new), log.problems)
+            lines = [canonical(event) for event in new]
+            safe_files.append(descriptor, EVENTS, b"\n".join(lines))
+            return Log((*log.lines, *((str(event["event"]), line)
+                                      for event, line in zip(new, lines, strict=True))),
+                       log.problems, new[-1]["seq"], new[-1]["sha256"])
     except OSError as error:
         raise not_saved("The event", error, folder) from error
 
 
 def parse(content: bytes) -> Log:
     """Parses a log; a damaged line costs its own event, and is reported."""
-    events: list[Mapping[str, Any]] = []
+    lines: list[tuple[str, bytes]] = []
     problems = []
+    last = _Head(SCHEMA, 0, "", GENESIS)
     before = GENESIS
     for number, line in enumerate(content.split(b"\n"), 1):
         if not line:
             continue
-        event = _parse_line(line)
-        if event is None:
+        head = _intact(line)
+        if head is None:
             problems.append(f"Line {number} of {EVENTS} is damaged; only that event is lost.")
             before = ""
             continue
-        if before and event["prev"] != before:
+        if before and head.prev != before:
             problems.append(f"Before line {number} of {EVENTS} at least one event is missing.")
-        events.append(event)
-        before = str(event["sha256"])
-    return Log(tuple(events), tuple(problems))
+        lines.append((head.event, line))
+        last = head
+        before = head.sha256
+    return Log(tuple(lines), tuple(problems), last.seq, last.sha256)
 
 
-def _parse_line(line: bytes) -> Mapping[str, Any] | None:
+def _intact(line: bytes) -> _Head | None:
+    """The head of an event whose hash is that of its line; None if it is damaged."""
     if len(line) > LONGEST_LINE:
         return None
     try:
-        event: dict[str, Any] = msgspec.json.decode(line, type=dict[str, Any])
-        claimed = str(event["sha256"])
-        hashed = line.replace(b'"sha256":"%b",' % claimed.encode(), b"", 1)
-        intact = hashlib.sha256(hashed).hexdigest() == claimed
-        return event if intact and event["schema"] == SCHEMA and event["prev"] else None
-    except (msgspec.DecodeError, KeyError, RecursionError, UnicodeEncodeError):
+        head = _HEAD.decode(line)
+        hashed = line.replace(b'"sha256":"%b",' % head.sha256.encode(), b"", 1)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return None
+    intact = hashlib.sha256(hashed).hexdigest() == head.sha256
+    return head if intact and head.schema == SCHEMA and head.prev else None
 
 
 def _chained(log: Log, events: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
-    number, before = int(log.events[-1]["seq"]) if log.events else 0, log.head
+    number, before = log.number, log.head
     now = datetime.now().astimezone().isoformat(timespec="seconds")
     for event in events:
         number += 1

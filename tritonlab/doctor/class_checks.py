@@ -73,7 +73,7 @@ def _events(the_class: Classroom) -> Check:
         return Check("events", Status.BAD, _some(log.problems),
                      "Restore events.jsonl from a backup; importing and grading again adds what "
                      "is missing.")
-    return Check("events", Status.GOOD, f"{len(log.events):,} events, each chained to the one "
+    return Check("events", Status.GOOD, f"{len(log.lines):,} events, each chained to the one "
                  "before")
 
 

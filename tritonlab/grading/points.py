@@ -1,8 +1,11 @@
 """Points of one grade, by kind of case."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from grader.report import Kind, Verdict
 
@@ -27,8 +30,7 @@ class Weights:
         return weight
 
 
-@dataclass(frozen=True)
-class GroupPoints:
+class GroupPoints(msgspec.Struct, frozen=True, gc=False):
     """The points of all cases of one kind."""
 
     kind: str
@@ -38,8 +40,7 @@ class GroupPoints:
     out_of: float
 
 
-@dataclass(frozen=True)
-class Points:
+class Points(msgspec.Struct, frozen=True):
     """The points of a grade by kind of case; without groups where nothing could be run."""
 
     groups: tuple[GroupPoints, ...]
@@ -47,8 +48,7 @@ class Points:
     out_of: float
 
 
-@dataclass(frozen=True)
-class Count:
+class Count(msgspec.Struct, frozen=True, gc=False):
     """How many of the deciding cases of one kind passed."""
 
     kind: str
@@ -87,7 +87,8 @@ def points(report: Mapping[str, Any], weights: Weights | None = None,
     return points_of(counts(report), report["verdict"] == Verdict.PASSED, weights, out_of)
 
 
-def points_of(cases: Sequence[Count], passes: bool, weights: Weights | None = None,
+@functools.lru_cache(10_000)
+def points_of(cases: tuple[Count, ...], passes: bool, weights: Weights | None = None,
               out_of: float = 100) -> Points:
     """Returns the points of a grade.
 

@@ -233,14 +233,14 @@ def show_status(screen: Screen, the_class: Classroom,
 
 
 def _points(score: Score) -> str:
-    hand = ", set by hand" if score.by_hand else ""
-    return "-" if score.points is None or (score.state in (State.MISSING, State.WAITING) \
-        and not score.by_hand) else \
-        f"{score.points:g} of {score.out_of:g}{hand}"
+    points = score.points
+    if points is None or (score.state in (State.MISSING, State.WAITING) and not score.by_hand):
+        return "-"
+    return f"{points:g} of {score.out_of:g}{', set by hand' if score.by_hand else ''}"
 
 
 def _days(score: Score) -> str:
-    return f", {plural(score.days, 'day')} late" if score.is_late else ""
+    return f", {plural(days, 'day')} late" if (days := score.days) else ""
 
 
 def score_to_dict(score: Score) -> dict[str, Any]:

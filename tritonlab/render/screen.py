@@ -239,7 +239,7 @@ def padded(rows: Sequence[Sequence[str]], align: str, gap: str = "") -> list[lis
 
 
 def _plain(parts: Sequence[Part]) -> str:
-    return "".join(clean(part if isinstance(part, str) else part[0]) for part in parts)
+    return clean("".join([part if isinstance(part, str) else part[0] for part in parts]))
 
 
 def _text(parts: Sequence[Part]) -> Text:
