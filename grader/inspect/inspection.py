@@ -223,6 +223,7 @@ class Inspection:
             "programs": launch.programs, "waves": launch.waves(self.target),
             "binary": {**asdict(launch.binary),
                        "accesses": [structs.asdict(one) for one in launch.binary.accesses],
+                       "layouts": [structs.asdict(one) for one in launch.binary.layouts],
                        "occupancy": {**structs.asdict(occupancy), "share": occupancy.share}},
             "survey": {**asdict(survey), "traffic": [structs.asdict(row) for row in survey.traffic],
                        "loaded": structs.asdict(survey.loaded),

@@ -17,7 +17,7 @@ from grader.engine.compiler.targets import Target, find
 from grader.executor.extract import kernels
 from grader.inspect.inspection import InspectedCase, InspectedLaunch, Inspection
 from grader.processes.replies import Listing
-from grader.recording.compiled_kernel import Access, Binary, Occupancy
+from grader.recording.compiled_kernel import Access, AccessLayout, Binary, Occupancy
 from grader.recording.launch_stats import Interval, Prediction, Survey, Traffic
 from grader.report import Kind
 from grader.suite import Cost
@@ -114,6 +114,7 @@ def launch(text: str, job: Job, target: Target, path: str) -> InspectedLaunch:
         job.kernel, job.grid, line_of(text, f"{job.kernel}["),
         Binary(job.kernel, target.name, target.capability, 32, 0, made.metadata.shared,
                made.metadata.num_warps, job.occupancy, accesses(listing, job.survey),
+               layouts=(AccessLayout(None, "load", (128,), 32, 4, (1, 2), (4, 8, 16, 32, 64), ()),),
                ptx_sha256=hashlib.sha256(made.asm["ptx"].encode()).hexdigest(), **job.binary),
         job.survey, Prediction(job.seconds, "dram", "latency", {
             "dram": job.seconds * 0.9, "l2": job.seconds * 0.4, "latency": job.seconds * 0.6,
