@@ -121,6 +121,24 @@ def test_numbers_go_on_after_the_last_one(mine):
         number("columns")
 
 
+def test_a_module_of_an_extended_track_is_listed_after_those_of_the_base(run, home):
+    root = home / "cs149"
+    (root / "tracks").mkdir(parents=True)
+    (root / "course.toml").write_text('id = "cs149"\nextends = "tritonlab"\n')
+    base = course.load(course.shipped_roots()).tracks[0]
+
+    shown = run("new", "track1/my-idea", "--course", str(root))
+    replaced = run("new", "track1/softmax", "--course", str(root))
+
+    track = course.load(course.roots_in(root)).tracks[0]
+    assert (shown.code, replaced.code) == (0, 0)
+    assert [m.id for m in track.modules] == [*(m.id for m in base.modules), "track1/my-idea"]
+    assert track.modules[-1].number == f"1.{max(int(m.number[2:]) for m in base.modules) + 1}"
+    assert [m.number for m in track.modules[:-1]] == [m.number for m in base.modules]
+    assert (track.title, track.blurb, track.starter) == (base.title, base.blurb, base.starter)
+    assert next(m for m in track.modules if m.slug == "softmax").folder.is_relative_to(root)
+
+
 @pytest.mark.parametrize(("words", "said"), [
     (["track9/rows"], "There is no track called 'track9'. Name one of track1, track2, track3"),
     (["rows"], "'rows' does not have the form TRACK/SLUG. Type track1/my-idea, say."),

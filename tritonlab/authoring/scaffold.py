@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader.text import toml_value
 from tritonlab.authoring import checks, module_files
 from tritonlab.course.course import Course, Roots, Track, marker_of
 from tritonlab.errors import TritonlabError, cannot_make
@@ -39,6 +40,7 @@ class Plan:
     starter: str
     marker: str
     folders: tuple[Path, Path, Path]  # of exercise, solution and suite
+    track: Track
 
     @property
     def kernel(self) -> str:
@@ -81,16 +83,22 @@ def plan(course: Course, roots: Roots, where: str, *, title: str = "", minutes: 
         roots.tracks, roots.solutions, roots.suites))
     return Plan(f"{track.id}/{slug}", f"{track.number}.{int(folder[:2])}", title, minutes, core,
                 entry, track.starter, marker_of(track.starter),
-                (exercise, solution, suite))
+                (exercise, solution, suite), track)
 
 
 def _next_number(track: Track, roots: Roots, slug: str) -> int:
-    """Returns the number after the last one of the track in any of its folders."""
+    """Returns the number after the last one of the track in any of its folders.
+
+    A module of the course that this one extends is replaced under its own number.
+    """
     names = [path.name for root in (roots.tracks, roots.solutions, roots.suites)
              for path in (root / track.folder).glob("[0-9][0-9]-*")]
     if taken := next((name for name in names if name[3:] == slug), None):
         raise TritonlabError(f"{track.id}/{slug} already exists, as {track.folder}/{taken}.",
                              f"`tritonlab check {track.id}/{slug}` shows its state.")
+    if replaced := next((m for m in track.modules if m.slug == slug), None):
+        return int(replaced.folder.name[:2])
+    names += [module.folder.name for module in track.modules]
     last = max((int(name[:2]) for name in names), default=0)
     if last >= MOST_MODULES:
         raise TritonlabError(f"{track.id} has no number left after {last}.",
@@ -114,6 +122,10 @@ def write(plan: Plan) -> list[Path]:
         lstrip_blocks=True, keep_trailing_newline=True, autoescape=False)
     texts = {path: templates.get_template(f"{name}.jinja").render(values)
              for path, name in files.items()}
+    track = exercise.parent / "track.toml"
+    if not track.exists():  # the track is of the course that this one extends
+        texts[track] = "".join(f"{key} = {toml_value(getattr(plan.track, key))}\n"
+                               for key in ("number", "title", "blurb", "starter"))
     created: list[Path] = []
     try:
         for folder in plan.folders:
