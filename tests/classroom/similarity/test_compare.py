@@ -236,8 +236,8 @@ def test_right_variants_and_mutants_of_all_modules_are_told_from_copies(monkeypa
                       for one in draw.sample(variants, min(4, len(variants), len(disguised)))]
             copies += len(copied)
             pairs = listed(compare([*entries, *(
-                ClassSource(f"copy of {one.student}", DISGUISES[name](one.source, draw), one.failure)
-                for one, name in copied)], known))
+                ClassSource(f"copy of {one.student}", DISGUISES[name](one.source, draw),
+                            one.failure) for one, name in copied)], known))
             missed += [(module.slug, one.student, name) for one, name in copied
                        if {one.student, f"copy of {one.student}"} not in pairs]
 
