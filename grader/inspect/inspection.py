@@ -1,14 +1,14 @@
 """Inspection: what the compiler made of a submission for a target, and what that moves."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from functools import cached_property
 from itertools import repeat
 from operator import add
 from pathlib import Path
 from typing import Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from grader.diagnosis.case_details import Notes
 from grader.diagnosis.explain import explain_findings
@@ -217,17 +217,13 @@ class Inspection:
         }
 
     def _launch(self, launch: InspectedLaunch, listings: Sequence[str]) -> dict[str, Any]:
-        occupancy, survey = launch.binary.occupancy, launch.survey
+        occupancy = launch.binary.occupancy
         return {
             "kernel": launch.kernel, "grid": list(launch.grid), "line": launch.line,
             "programs": launch.programs, "waves": launch.waves(self.target),
-            "binary": {**asdict(launch.binary),
-                       "accesses": [structs.asdict(one) for one in launch.binary.accesses],
-                       "layouts": [structs.asdict(one) for one in launch.binary.layouts],
-                       "occupancy": {**structs.asdict(occupancy), "share": occupancy.share}},
-            "survey": {**asdict(survey), "traffic": [structs.asdict(row) for row in survey.traffic],
-                       "loaded": structs.asdict(survey.loaded),
-                       "stored": structs.asdict(survey.stored)} if survey else None,
+            "binary": {**_plain(launch.binary),
+                       "occupancy": {**_plain(occupancy), "share": occupancy.share}},
+            "survey": _plain(launch.survey),
             "prediction": _predicted(launch.prediction),
             **{name: [list(row) for row in getattr(launch, name)] for name in listings},
         }
@@ -241,6 +237,15 @@ def _instructions(binary: Binary) -> Iterable[tuple[int, str]]:
     for line, name, count in binary.products:
         if line is not None:
             yield line, f"{count} x {name}"
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses and structs as dictionaries, at any depth."""
+    if isinstance(value, Struct):
+        return {name: _plain(one) for name, one in structs.asdict(value).items()}
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:

@@ -332,6 +332,7 @@ def test_the_json_holds_facts_and_says_that_times_are_not_measured(inspect, colu
     assert launch["binary"]["occupancy"]["share"] == 1.0
     assert launch["binary"]["layouts"][0]["lanes"] == [4, 8, 16, 32, 64]
     assert launch["survey"]["loaded"]["low"] == 4 * 16_384 * 2_048
+    assert launch["survey"]["blocks"][0]["runs"] == 1.0
     assert data["cases"][0]["lines"][line]["moved"][0]["efficiency"] == 1 / 8
     assert data["cases"][0]["roofline"][0]["bound_by_memory"] is True
     assert "ptx" not in launch
