@@ -269,3 +269,74 @@ def test_what_report_and_feedback_need(run, a_class, arguments, message):
 
     assert result.code == 2
     assert message in result.err
+
+
+@pytest.fixture
+def no_roster(run, home, course_root, monkeypatch):
+    """A class in the current folder whose roster has no students."""
+    support.two_students(run, home, course_root, monkeypatch)
+    (home / ".tritonlab-class" / "events.jsonl").unlink()
+    (home / "roster.csv").write_text("student,name,email,sis_id,login,section,github,group\n")
+    return home
+
+
+VERBS = {
+    "grade": [], "status": [], "show": ["ada"], "export": ["hw1"], "report": ["--html", "pages"],
+    "feedback": ["hw1", "--out", "feedback"], "similar": ["hw1"], "mistakes": ["hw1"],
+    "extend": ["ada", "hw1", "--until", "2027-01-01", "--reason", "ill"],
+    "excuse": ["ada", "hw1", "--reason", "ill"],
+    "override": ["ada", "hw1", "--points", "5", "--reason", "oral"]}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_without_a_roster_a_verb_says_how_students_are_added(run, no_roster, verb):
+    result = run("class", verb, *VERBS[verb])
+
+    assert result.code == 2
+    assert result.err.startswith("roster.csv has no students, and nothing was imported. Add a line "
+                                 "for each student, or let `tritonlab class import ASSIGNMENT "
+                                 "FOLDER --add-students` add those")
+
+
+def test_without_a_roster_an_import_adds_students_if_asked(run, no_roster):
+    refused = run("class", "import", "hw1", "in", "--plain")
+    dry = run("class", "import", "hw1", "in", "--add-students", "--dry-run", "--plain")
+    before = (no_roster / "roster.csv").read_text()
+    done = run("class", "import", "hw1", "in", "--add-students", "--plain")
+    again = run("class", "import", "hw1", "in", "--add-students", "--plain")
+
+    assert (refused.code, dry.code, done.code, again.code) == (1, 0, 0, 2)
+    assert "roster.csv has no students. Add a line for each, then import again, or add " \
+        "`--add-students`" in refused.out
+    assert "ada: ada/kernel.py, track1/softmax" in dry.out
+    assert dry.out.endswith("Next: tritonlab class import hw1 in --add-students\n")
+    assert len(before.splitlines()) == 1
+    assert "2 submissions of 2 students imported" in done.out
+    assert (no_roster / "roster.csv").read_text().splitlines()[1:] == ["ada,,,,,,,", "bob,,,,,,,"]
+    assert "roster.csv has students, so none is added." in again.err
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_with_submissions_alone_a_verb_works_with_their_students(run, no_roster, verb):
+    run("class", "import", "hw1", "in", "--add-students", "--at", "2026-10-10")
+    (no_roster / "roster.csv").unlink()
+    run("class", "grade")
+
+    result = run("class", verb, *VERBS[verb])
+
+    assert (result.code, result.err) == (0, "")
+
+
+def test_ids_that_a_platform_gives_become_columns_of_the_roster(run, no_roster):
+    export = no_roster / "export" / "submission_1"
+    export.mkdir(parents=True)
+    (export / "kernel.py").write_text("a")
+    (export.parent / "submission_metadata.yml").write_text(
+        "---\nsubmission_1:\n  :submitters:\n  - :name: Ada Lovelace\n    :sid: '107'\n"
+        "    :email: ada@x.edu\n  :created_at: 2026-10-10 17:34:00.861687000 Z\n")
+
+    result = run("class", "import", "hw1", "export", "--add-students")
+
+    assert result.code == 0
+    assert (no_roster / "roster.csv").read_text().splitlines()[1:] == [
+        "107,Ada Lovelace,ada@x.edu,107,,,,"]

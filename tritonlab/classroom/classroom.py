@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tritonlab.classroom import book, settings
 from tritonlab.classroom.book import Book, Score
-from tritonlab.classroom.roster import Roster, Student
+from tritonlab.classroom.roster import COLUMNS, Roster, Student
 from tritonlab.classroom.settings import SETTINGS, ClassAssignment, ClassSettings
 from tritonlab.classroom.store import FOLDER, Store
 from tritonlab.course.course import EXERCISE, Course
@@ -18,7 +18,6 @@ from tritonlab.errors import TritonlabError, not_saved
 from tritonlab.progress import safe_files
 
 ROSTER = "roster.csv"
-COLUMNS = ("student", "name", "email", "sis_id", "login", "section", "github", "group")
 
 _TEMPLATE = """\
 schema = 1
@@ -72,15 +71,27 @@ class Classroom:
     def student(self, text: str) -> Student:
         """Returns the student with this id, name, login or address.
 
+        A student with submissions who is not in the roster has only the id.
+
         Raises:
             TritonlabError: there is none, or more than one.
         """
         match = self.roster.match(text)
+        if match.student is None and any(one.student == text for one in self.book.submissions()):
+            return Student(text)
         if match.student is None:
             nearest = f" The nearest: {', '.join(match.nearest)}." if match.nearest else ""
             raise TritonlabError(f"No student of {ROSTER} is called '{text}'.{nearest}",
                                  "Type the student's id.")
         return match.student
+
+    def check_students(self) -> None:
+        """Raises TritonlabError if the roster has no students and no submission names any."""
+        if not self.roster.students and not self.book.handed:
+            raise TritonlabError(
+                f"{ROSTER} has no students, and nothing was imported.",
+                "Add a line for each student, or let `tritonlab class import ASSIGNMENT FOLDER "
+                "--add-students` add those that the submissions name.")
 
     def ids(self, assignment: str) -> list[str]:
         """The students of the roster, then others who handed something in."""
@@ -117,7 +128,7 @@ def load(root: Path | None = None) -> Classroom:
     root = root or settings.find()
     loaded = settings.load(root)
     file = root / ROSTER
-    roster = Roster.read(file) if file.exists() else Roster(())
+    roster = Roster.read(file, may_be_empty=True) if file.exists() else Roster(())
     store = Store(root)
     if not store.folder.is_dir():
         store.create()
@@ -137,7 +148,7 @@ def create(root: Path, course: str, roster: Path | None) -> list[Path]:
     Raises:
         TritonlabError: the roster cannot be used, or a folder cannot be written.
     """
-    content = _empty_roster()
+    content = roster_csv(()).encode()
     if roster is not None:
         Roster.read(roster)
         content = roster.read_bytes()
@@ -158,10 +169,14 @@ def create(root: Path, course: str, roster: Path | None) -> list[Path]:
     return written
 
 
-def _empty_roster() -> bytes:
+def roster_csv(students: Iterable[Student]) -> str:
+    """The text of a roster.csv with these students."""
     text = io.StringIO(newline="")
-    csv.writer(text).writerow(COLUMNS)
-    return text.getvalue().encode()
+    writer = csv.writer(text)
+    writer.writerow(COLUMNS)
+    writer.writerows((one.id, *(getattr(one, column) for column in COLUMNS[1:]))
+                     for one in students)
+    return text.getvalue()
 
 
 def starters(course: Course, assignments: Iterable[ClassAssignment]) -> dict[str, str]:

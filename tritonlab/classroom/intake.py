@@ -1,20 +1,22 @@
 """Takes submissions into a class: matches students and modules, stores files, logs events."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from tritonlab.classroom import grading, importers
 from tritonlab.classroom.book import Handed
-from tritonlab.classroom.classroom import ROSTER, Classroom
+from tritonlab.classroom.classroom import ROSTER, Classroom, roster_csv
 from tritonlab.classroom.importers import Incoming
+from tritonlab.classroom.roster import Roster, Student, unusable_id
 from tritonlab.classroom.settings import ClassAssignment
 from tritonlab.classroom.store import digest_of
 from tritonlab.course.course import EXERCISE, Course, Module
 from tritonlab.errors import TritonlabError, UnknownModule
+from tritonlab.workspace import output_files
 
 SCHEMA = 1
 
@@ -57,10 +59,11 @@ class Intake:
 
 def take(the_class: Classroom, assignment: ClassAssignment, paths: Sequence[Path], *,
          layout: str = "auto", student_from: str = "", at: datetime | None = None,
-         dry_run: bool = False, strict: bool = False) -> Intake:
+         dry_run: bool = False, strict: bool = False, add_students: bool = False) -> Intake:
     """Imports submissions; what was imported before changes nothing.
 
     Args:
+        add_students: write the students that the submissions name to a roster without students.
         layout: a layout of ``importers``, or auto to recognize it.
         student_from: a regular expression for the student's name in the path.
         at: the time of submission where the layout shows none.
@@ -68,8 +71,11 @@ def take(the_class: Classroom, assignment: ClassAssignment, paths: Sequence[Path
 
     Raises:
         TritonlabError: a path cannot be read, its layout is unclear, or a name is not in the
-            roster and ``strict``.
+            roster and ``strict``; or there are students, and more should be added.
     """
+    if add_students:
+        the_class = _with_students(the_class, (
+            one for path in paths for one in importers.read(path, layout, _pattern(student_from))))
     course, _ = grading.course_of(the_class.settings, the_class.root)
     pattern = _pattern(student_from)
     result = Intake(assignment.name)
@@ -99,10 +105,33 @@ def take(the_class: Classroom, assignment: ClassAssignment, paths: Sequence[Path
             f"{len(result.unmatched)} submissions are of no student in {ROSTER}, so nothing was "
             f"imported; the first is '{first.student}' ({first.name}).",
             f"Add them to {ROSTER}, or leave --strict out.")
+    if add_students and not dry_run:
+        output_files.write(roster_csv(the_class.roster), the_class.root / ROSTER)
     if events and not dry_run:
         the_class.store.flush()
         the_class.store.append(*events)
     return result
+
+
+def _with_students(the_class: Classroom, submissions: Iterable[Incoming]) -> Classroom:
+    """Returns the class with the students that these submissions name.
+
+    The id is an identifier that the platform gave, or else the name.
+    """
+    if the_class.roster.students:
+        raise TritonlabError(f"{ROSTER} has students, so none is added.",
+                             f"Add a line to {ROSTER} for each new one.")
+    students: dict[str, Student] = {}
+    for one in submissions:
+        ids = {kind: value for kind, _, value in (each.partition(":") for each in one.ids)}
+        login, sis_id, github, email = (
+            ids.get(kind, "") for kind in ("login", "sis_id", "github", "email"))
+        name = one.student_text.strip()
+        own = login or sis_id or github or email or name
+        if not unusable_id(own):
+            students.setdefault(own.casefold(), Student(
+                own, name if name != own else "", email, sis_id, login, github=github))
+    return replace(the_class, roster=Roster(tuple(students.values())))
 
 
 def _pattern(text: str) -> re.Pattern[str] | None:

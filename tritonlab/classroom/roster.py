@@ -91,13 +91,16 @@ class Roster:
         return len(self.students)
 
     @classmethod
-    def read(cls, path: Path) -> "Roster":
+    def read(cls, path: Path, *, may_be_empty: bool = False) -> "Roster":
         """Reads a roster: a CSV file of our own, or one of the platforms' exports.
 
         Raises:
-            TritonlabError: it cannot be read, no column identifies the students, or it has none.
+            TritonlabError: it cannot be read, no column identifies the students, or it has none;
+                with ``may_be_empty``, a header alone, or nothing, is a roster without students.
         """
         text, problems = _text(path)
+        if may_be_empty and len(rows_of(text, shown(path))[0]) < 2:
+            return cls((), tuple(problems))
         return cls.parse(text, shown(path), problems)
 
     @classmethod
@@ -117,7 +120,7 @@ class Roster:
         lines: dict[str, int] = {}
         for line, row in records:
             own = row.get(key, "")
-            if reason := _unusable_id(own):
+            if reason := unusable_id(own):
                 problems.append(f"Line {line} is left out: {reason}.")
             elif own.casefold() in lines:
                 problems.append(f"Line {line} is left out: '{own}' is already on line "
@@ -363,7 +366,8 @@ def _identifying(rows: Sequence[Mapping[str, str]]) -> str:
         if any(filled[column] for column in _IDENTIFYING) else ""
 
 
-def _unusable_id(student_id: str) -> str:
+def unusable_id(student_id: str) -> str:
+    """Why a text cannot be a student's id, which names files; empty if it can."""
     if not student_id:
         return "it has no id"
     if len(student_id) > 128:

@@ -33,6 +33,13 @@ def _load() -> "Classroom":
     return classroom.load()
 
 
+def _load_students() -> "Classroom":
+    """Loads the class; raises TritonlabError if it has no students yet."""
+    the_class = _load()
+    the_class.check_students()
+    return the_class
+
+
 @harmless
 def _assignments(incomplete: str) -> list[str]:
     names = _load().settings.assignments
@@ -130,7 +137,7 @@ def grade(
 
     if effort not in ("whole", "values"):
         raise TritonlabError(f"'{effort}' is not an effort.", "Name whole or values.")
-    the_class = _load()
+    the_class = _load_students()
     settings = the_class.settings
     if limit_cpu:
         settings = dataclasses.replace(settings, limit_cpu_s=limit_cpu)
@@ -200,7 +207,7 @@ def status(
 
     if sort not in view.SORTS:
         raise TritonlabError(f"'{sort}' is not an order.", f"Name one of {', '.join(view.SORTS)}.")
-    the_class = _load()
+    the_class = _load_students()
     warn(*the_class.book.problems,
          *map(str, grading.errors_of(the_class.settings, the_class.root)))
     tables = {one.name: sorted(the_class.scores(one), key=view.SORTS[sort])
@@ -239,7 +246,7 @@ def show_(
     """Show a student's submissions, verdicts and first failures."""
     from tritonlab.render import classroom as view
 
-    the_class = _load()
+    the_class = _load_students()
     one = the_class.student(student)
     assignments = the_class.assignments(assignment or ())
     entries = [entry for each in assignments for entry in view.entries(the_class, one.id, each)]
@@ -264,7 +271,7 @@ def extend(
     """Give one student more time."""
     from tritonlab.classroom import classroom
 
-    the_class = _load()
+    the_class = _load_students()
     if undo:
         return _undo(the_class, "extended", student, assignment, reason, as_json, plain)
     if not until:
@@ -289,8 +296,8 @@ def excuse(
 ) -> int:
     """Excuse one student from an assignment, which then has no points."""
     if undo:
-        return _undo(_load(), "excused", student, assignment, reason, as_json, plain)
-    return _rule(_load(), "excused", student, assignment, reason, as_json, plain)
+        return _undo(_load_students(), "excused", student, assignment, reason, as_json, plain)
+    return _rule(_load_students(), "excused", student, assignment, reason, as_json, plain)
 
 
 @app.command()
@@ -303,7 +310,7 @@ def override(
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Set the points of one student's assignment by hand."""
-    the_class = _load()
+    the_class = _load_students()
     if undo:
         return _undo(the_class, "overridden", student, assignment, reason, as_json, plain)
     if points is None:
@@ -366,6 +373,10 @@ def import_(
         "--dry-run", help="Only show what would be imported.")] = False,
     strict: Annotated[bool, typer.Option(
         "--strict", help="Import nothing if a name is not in the roster.")] = False,
+    add_students: Annotated[bool, typer.Option(
+        "--add-students",
+        help="Write the students that the submissions name to a roster.csv without students.",
+    )] = False,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
     """Import submissions from an export, a folder or repositories; importing again is harmless."""
@@ -377,7 +388,7 @@ def import_(
     default: datetime | None = classroom.parse_time(at, the_class.settings) if at else None
     started = time.monotonic()
     result = intake.take(the_class, its, paths, layout=layout, student_from=student_from,
-                         at=default, dry_run=dry_run, strict=strict)
+                         at=default, dry_run=dry_run, strict=strict, add_students=add_students)
     seconds = time.monotonic() - started
     if not result.n_read:
         raise TritonlabError(
@@ -390,6 +401,7 @@ def import_(
         options = [] if layout == "auto" else ["--from", layout]
         options += ["--student-from", student_from] if student_from else []
         options += ["--at", at] if at else []
+        options += ["--add-students"] if add_students else []
         command = shlex.join(["tritonlab", "class", "import", its.name, *map(str, paths), *options])
     show(as_json, plain, {**result.to_dict(), "seconds": round(seconds, 2)},
          lambda screen: view.show_intake(screen, the_class, result, dry_run), command)
@@ -421,7 +433,7 @@ def export(
     """
     from tritonlab.classroom.export import export as exports
 
-    the_class = _load()
+    the_class = _load_students()
     its = the_class.settings.assignment(assignment)
     warn(*the_class.book.problems)
     result = exports.make(the_class.settings, the_class.roster, the_class.store, the_class.book,
@@ -465,7 +477,7 @@ def similar(
     from tritonlab.render import classroom as view
     from tritonlab.workspace import output_files
 
-    the_class = _load()
+    the_class = _load_students()
     its = the_class.settings.assignment(assignment)
     warn(*the_class.book.problems)
     output_files.check(html)
@@ -515,7 +527,7 @@ def mistakes(
     if as_toml and as_json:
         raise TritonlabError("--toml and --json exclude each other.",
                              "Repeat the command with one of them.")
-    the_class = _load()
+    the_class = _load_students()
     its = the_class.settings.assignment(assignment)
     warn(*the_class.book.problems)
     course, _ = grading.course_of(the_class.settings, the_class.root)
@@ -576,7 +588,7 @@ def report(
 
     if folder is None:
         raise TritonlabError("The folder of the pages is missing.", "Add --html DIR.")
-    the_class = _load()
+    the_class = _load_students()
     warn(*the_class.book.problems)
     its = the_class.assignments(assignments or ())
     course, _ = grading.course_of(the_class.settings, the_class.root)
@@ -610,7 +622,7 @@ def feedback(
         raise TritonlabError(f"'{form}' is not a format of feedback.", "Name html or md.")
     if folder is None:
         raise TritonlabError("The folder of the feedback is missing.", "Add --out DIR.")
-    the_class = _load()
+    the_class = _load_students()
     its = the_class.settings.assignment(assignment)
     warn(*the_class.book.problems)
     names = writer.write(the_class.settings, the_class.book, the_class.store, its,

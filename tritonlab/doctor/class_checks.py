@@ -55,7 +55,8 @@ def _roster(the_class: Classroom) -> list[Check]:
     roster = the_class.roster
     if not roster.students:
         return [Check("roster", Status.NOTE, f"{ROSTER} lists no students",
-                      "Every submission would be of an unknown student. Add a line for each.")]
+                      "Add a line for each, or let `tritonlab class import ASSIGNMENT FOLDER "
+                      "--add-students` add those that the submissions name.")]
     checks = [Check("roster", Status.GOOD, plural(len(roster.students), "student"))]
     if roster.problems:
         checks = [Check("roster", Status.NOTE, _some(roster.problems), f"Edit {ROSTER}.")]

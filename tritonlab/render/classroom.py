@@ -75,7 +75,10 @@ def show_intake(screen: Screen, the_class: Classroom, result: Intake, dry_run: b
             screen.line((f"{title}: {len(group)}", "fail"))
         _some(screen, [f"'{one.student}' ({one.name})" + f"; {one.reason}" * bool(one.reason)
                        for one in group])
-    if result.unmatched:
+    if result.unmatched and not the_class.roster.students:
+        screen.line(f"{ROSTER} has no students. Add a line for each, then import again, or add "
+                    "`--add-students` to write those that the submissions name.")
+    elif result.unmatched:
         screen.line(f"Add them to {ROSTER} or rename the files, then import again; "
                     "`--student-from REGEX` finds the student elsewhere in the path.")
     for problem in result.problems[:MOST_NAMED]:
@@ -97,7 +100,8 @@ def _incoming(the_class: Classroom, one: Handed) -> str:
     days = days_late(due, one.at)
     late = f", {plural(days, 'day')} late" if days else ", late" * bool(one.late and not one.at)
     time_ = _time(the_class, one.at) if one.at else "no time"
-    return f"{the_class.roster.get(one.student)}: {one.name}, {one.module}, {time_}{late}"
+    student = the_class.roster.get(one.student) or one.student
+    return f"{student}: {one.name}, {one.module}, {time_}{late}"
 
 
 # Grade
