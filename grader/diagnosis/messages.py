@@ -469,6 +469,14 @@ def _sectors(kernel: str, action: str, share: float, tensor: str, requested: flo
            f"that an access touches: the access is not coalesced.{again}"
 
 
+def _requests(kernel: str, action: str, share: float, tensor: str, measured: float,
+              needed: float) -> str:
+    return f"Each instruction by which a warp of `{kernel}` {action}s elements of `{tensor}` " \
+           f"touches {measured:.1f} sectors of 32 bytes where {needed:.1f} would hold them, and " \
+           f"uses {100 * share:.0f} % of each: the threads of a warp access elements that are " \
+           "far apart."
+
+
 def _stages(bound: str, kernel: str, measured: int, limit: float, shared: int, target: str) -> str:
     old = f"; Triton does not prefetch on the {target}" if target else ""
     return f"The pipeline of `{kernel}` has {measured} stage{'' if measured == 1 else 's'} in " \
@@ -870,6 +878,7 @@ _FAULTS: dict[str, _Form] = {
         f"tl.dot computed {measured:,} FLOP, {ratio:.2f}x the required {least:,}; the limit is "
         f"{limit:.2f}x. The operands of the extra FLOP were loaded as well.",
     "sectors": _sectors,
+    "requests": _requests,
     "launches over limit": lambda measured, limit:
         f"The function made {in_launches(measured)}; {limit} {'is' if limit == 1 else 'are'} "
         "enough.",

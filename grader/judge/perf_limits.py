@@ -10,7 +10,7 @@ from grader.engine.compiler.targets import find
 from grader.finding import fault
 from grader.processes.session import Session
 from grader.recording.compiled_kernel import Access, Binary
-from grader.recording.launch_stats import LaunchFacts, Survey, Traffic
+from grader.recording.launch_stats import SECTOR, LaunchFacts, Survey, Traffic
 from grader.recording.model import Recording
 from grader.report import Finding
 from grader.suite import CheckResult, CompiledCode, Cost, Limits, Suite
@@ -64,6 +64,10 @@ def count(limits: Limits, needed: Cost, launches: Sequence[Counted],
         worst, over_limit = _sectors(launches, limits.sectors)
         facts["sectors"] = f"{worst:.2f}x of the minimum, limit {limits.sectors:.2f}x"
         findings += over_limit
+    if limits.requests is not None and (rows := _requests(launches)):
+        worst = max(ratio for *_, ratio in rows)
+        facts["requests"] = f"{worst:.2f}x of the minimum of sectors, limit {limits.requests:.2f}x"
+        findings += [_poor_request(*row) for row in rows if row[-1] > limits.requests]
     if limits.launches is not None:
         n_launches = len(launches)
         facts["launches"] = f"{n_launches}, limit {limits.launches}"
@@ -112,6 +116,20 @@ def _sectors(launches: Sequence[Counted], most: float) -> tuple[float, list[Find
                     "sectors", kernel=launch.kernel, tensor=row.tensor, action=row.kind,
                     share=1 / share, **again), line=row.line))
     return worst, findings
+
+
+def _requests(launches: Sequence[Counted]) -> list[tuple[str, Traffic, float]]:
+    """Kernel, place, and sectors over as few as would hold the bytes of each warp's instruction."""
+    return [(launch.kernel, row, SECTOR * row.request_sectors / row.request_bytes)
+            for launch in launches for row in _heavy(launch)
+            if row.request_bytes and row.kind != "atomic"]
+
+
+def _poor_request(kernel: str, row: Traffic, ratio: float) -> Finding:
+    measured = row.request_sectors / row.requests
+    return Finding("T02", fault("requests", kernel=kernel, tensor=row.tensor, action=row.kind,
+                                share=1 / ratio, measured=measured, needed=measured / ratio),
+                   line=row.line)
 
 
 def _heavy(launch: Counted) -> list[Traffic]:

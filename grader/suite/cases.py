@@ -54,6 +54,8 @@ class Limits:
     ``flops`` is operations of tl.dot over ``Cost.flops``.
     ``sectors`` bounds the 32-byte sectors of any line that moves much over as few as would hold its
     bytes, access by access: what a later access finds in a cache was requested again.
+    ``requests`` bounds the same for each instruction of a warp, in a case that asks for speed; the
+    compiled code says which elements it accesses.
     ``programs`` bounds the programs of all launches together; a function gets the learner's
     block. Of the compiled code, ``vector`` is how many bits a thread has to load or store at once
     where much is moved, ``spills`` how many bytes a thread may spill, ``shared`` how many bytes of
@@ -72,6 +74,7 @@ class Limits:
     traffic: float | None = None
     flops: float | None = None
     sectors: float | None = None
+    requests: float | None = None
     launches: int | None = None
     programs: Size | None = None
     vector: int | None = None
@@ -89,7 +92,8 @@ class Limits:
     def __post_init__(self) -> None:
         for name, unit in (("traffic", "issued bytes over Cost.bytes, such as 1.0"),
                            ("flops", "operations of tl.dot over Cost.flops, such as 1.0"),
-                           ("sectors", "sectors over the fewest possible, such as 1.0")):
+                           ("sectors", "sectors over the fewest possible, such as 1.0"),
+                           ("requests", "sectors of requests over the fewest, such as 1.0")):
             number("a limit", name, getattr(self, name), unit, above=True)
         for name, unit in (("launches", "a count"), ("spills", "bytes per thread"),
                            ("shared", "bytes per program: 98_304 for 96 KiB")):
@@ -104,6 +108,9 @@ class Limits:
             self.stages, self.stages)
         for stages in (low, high):
             number("a limit", "stages", stages, "a depth, or (least, most)", least=1, whole=True)
+        if self.requests is not None and self.pass_at is None:
+            raise SuiteMistake("a limit: requests are known of a case that asks for speed.",
+                               "Give the case pass_at too, or limit its sectors.")
         for name in ("tensor_cores", "bulk"):
             if not isinstance(value := getattr(self, name), bool):
                 raise SuiteMistake(f"a limit: {name} = {value!r} is neither True nor False.",

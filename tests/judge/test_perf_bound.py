@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
+from msgspec import structs
 
 import grader
 from grader import Verdict
@@ -504,6 +505,23 @@ def test_a_strided_access_is_told_with_what_becomes_of_the_rest_of_its_sectors(u
         f"touches: the access is not coalesced.{rest}")
     assert ("may find the sector in a cache" in told.means) == bool(rest)
     assert "at least 32 contiguous bytes" in told.next_step
+
+
+def test_warps_that_take_one_element_of_each_sector_fail_a_limit_on_requests():
+    """All sectors are used, by other instructions of the same programs."""
+    alike = Traffic(3, "load", "a_ptr", 4096, 16_384, 512, 512, 512)
+    for request_sectors, limit, codes in ((4096, 2.5, ["T02"]), (1024, 2.5, []), (512, 1.0, [])):
+        moved = launch(structs.replace(
+            alike, requests=128, request_sectors=request_sectors, request_lines=request_sectors,
+            request_bytes=16_384))
+
+        facts, findings = count(Limits(requests=limit, sectors=1.0, pass_at=0.7), Cost(16_384),
+                                [moved], 64)
+
+        assert [finding.code for finding in findings] == codes
+        assert facts["requests"].startswith(f"{request_sectors / 512:.2f}x of the minimum")
+    assert "requests" not in count(Limits(requests=1.0, pass_at=0.7), Cost(1), [launch(alike)],
+                                   64)[0]
 
 
 @pytest.mark.parametrize(("columns", "verdict"), [(4, Verdict.FAILED), (8, Verdict.PASSED)])

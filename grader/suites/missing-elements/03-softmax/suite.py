@@ -235,7 +235,7 @@ suite = Suite(
         performance("64 x 1 024 floats", rand(64, 1_024),
                     traffic=1.00, sectors=1.00, launches=1, programs=64, spills=0),
         performance("16 384 x 4 096 floats", rand(16_384, 4_096),
-                    spills=0, pass_at=0.75, stretch=0.88),
+                    requests=2.5, spills=0, pass_at=0.75, stretch=0.88),
     ],
 )
 

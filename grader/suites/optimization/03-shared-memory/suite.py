@@ -370,7 +370,7 @@ stats_function = Function(
         performance("300 x 96 in float16, counted", rand(300, 96, dtype="float16"),
                     traffic=1.00, sectors=USED, spills=0),
         performance("4096 x 65536 floats", rand(4_096, 65_536),
-                    spills=0, pass_at=0.70, stretch=0.85),
+                    requests=2.5, spills=0, pass_at=0.70, stretch=0.85),
     ],
 )
 
