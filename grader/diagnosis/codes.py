@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from grader.diagnosis import messages
 from grader.diagnosis.solution_contrast import Cause
-from grader.diagnosis.todo_pointers import agrees, line_of_warps, places_of
+from grader.diagnosis.todo_pointers import agrees, line_of, line_of_warps, places_of
 from grader.finding import Sign, value_of
 from grader.report import Finding
 from grader.submission.dataflow import has_mask, lines_of_grid
@@ -201,6 +201,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
                                          roots)
     if not likely and finding.code != "P01":
         numbers = numbers[:MOST_PLACES]
+    if not numbers and not causes:
+        finding = replace(finding, line=finding.line or line_of(finding, text, entry))
     if causes:
         own = tuple(dict.fromkeys(cause.todo for cause in causes if cause.todo))
         numbers = own or (likely.todos if likely else ())

@@ -62,12 +62,11 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             near = places.near.get(worded.line or 0)
             if near and not worded.todos:
                 worded = in_words(replace(finding, todos=(near,)), causes=own)
-            if case and places.lines:
-                worded = replace(worded, function=case.about)
-            elif case:
+            if case:
                 about = case.about or suite.entry
                 where = worded.where or definitions.place(about, worded.code, suite.calls, texts)
-                worded = replace(worded, where=where, function=about)
+                worded = replace(worded, where=where,
+                                 function=case.about if places.lines else about)
             findings.append(worded)
         if result is first and separated and findings:
             findings[0] = findings[0].within("contrast", contrast=separated)
@@ -109,7 +108,8 @@ def functions_of(case: Case, suite: Suite) -> frozenset[str]:
         return case.functions or frozenset({suite.entry} - {""})
     if case.call is None:
         return frozenset({case.function or suite.entry} - {""})
-    return dataflow.names_reached(suite.calls, frozenset({case.call.of})) & suite.signatures.keys()
+    called = dataflow.names_reached(suite.calls, frozenset({case.call.of}))
+    return called.intersection(suite.signatures)
 
 
 def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:

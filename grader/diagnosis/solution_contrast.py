@@ -135,9 +135,15 @@ def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
             break
         tried.add(other)
         if passes(other):
-            return [Cause(edit.line, kind_of(edit.mine, edit.theirs), todo=numbers.get(edit.line),
-                          part=part_of(edit.mine, edit.theirs), own=True)]
+            kind, part = kind_of(edit.mine, edit.theirs), part_of(edit.mine, edit.theirs)
+            return [Cause(edit.line, kind, edit.mine is None, numbers.get(edit.line),
+                          part=part or _updated(edit), unused=_unused(tree, edit), own=True)]
     return []
+
+
+def _updated(edit: Edit) -> str:
+    """The name that a missing statement changes."""
+    return next(iter(_stored(edit)), "") if edit.mine is None else ""
 
 
 def _rewritten(tree: ast.Module,

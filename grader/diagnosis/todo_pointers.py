@@ -92,6 +92,14 @@ def places_of(finding: Finding, numbers: Mapping[int, int], text: str, entry: st
     return tuple(dict.fromkeys(first))
 
 
+def line_of(finding: Finding, text: str, entry: str) -> int | None:
+    """The one line that a finding without a line is about, such as that of the grid."""
+    if finding.line is not None:
+        return None
+    lines, _ = _lines(finding, text, entry)
+    return lines[0] if len(lines) == 1 else None
+
+
 def line_of_warps(finding: Finding, text: str) -> int | None:
     """The line that chooses the warps of a launch whose compilation takes too long."""
     if finding.code != "R02" or value_of(finding.data, "kind") not in _SLOW_TO_COMPILE:

@@ -124,6 +124,7 @@ class Context:
         self.first_calls: set[str] = set()  # functions whose trials in a first call were checked
         self._mistakes: dict[str, str] = {}  # of the suite, by their places
         self._answers: dict[str, Answer] = {}  # of host code, by function and inputs
+        self._recorded: dict[int, RecordedCall] | None = None
         self._ahead: Pipeline[Case, RecordedCall] | None = None
         self._begun: deque[Case] = deque()
         if suite.compiles_graphs:
@@ -161,16 +162,22 @@ class Context:
         other.draws.blocks = dict(self.draws.blocks)
         return other
 
-    def with_text(self, text: str, limit_s: float) -> Context:
+    def with_text(self, text: str, limit_s: float,
+                  recorded: dict[int, RecordedCall] | None = None) -> Context:
         """A context of the same inputs for another text of the file with the kernels.
 
         It names no causes, and gives no case more time than ``limit_s``.
+
+        Args:
+            recorded: calls of the same host code, by the ids of their cases; it takes them and adds
+                to them.
         """
         other = Context(self.submitted.with_text(text), self.suite, self.sandbox,
                         seed=self.draws.seed, target=self.gate.target, effort="first")
         other.draws.blocks = dict(self.draws.blocks)
         other.time_limit.limit_s = limit_s
         other.diagnoses = False
+        other._recorded = recorded
         return other
 
     def look_ahead(self, cases: Iterable[Case], *, noted: bool = True) -> Context:
@@ -268,6 +275,9 @@ class Context:
 
     def _begin_record(self, case: Case) -> Later[RecordedCall]:
         part, session = self._part(case)
+        if self._recorded and (kept := self._recorded.get(id(case))):
+            return lambda: replace(kept, findings=unusable(kept.outcome) or idle_grid(
+                part, session, kept.recording, kept.inputs))
         block = self.block(case)
         inputs = self.draw_inputs(case.name, case.inputs, block)
         self.schedule.learn(case, None)
@@ -281,6 +291,8 @@ class Context:
                 self.schedule.learn(case, own)
             if case.raises:
                 return call
+            if self._recorded is not None and not session.processes.reads_figures:
+                self._recorded[id(case)] = call
             return replace(call, findings=unusable(call.outcome) or idle_grid(
                 part, session, call.recording, inputs))
 

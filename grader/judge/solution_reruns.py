@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from grader.diagnosis.explain import functions_of
 from grader.diagnosis.solution_contrast import Cause, causes, repair
+from grader.finding import WrongValues, value_of
 from grader.judge.case import verdict
-from grader.judge.context import Context
+from grader.judge.context import Context, RecordedCall
+from grader.processes.replies import Stopped
+from grader.processes.time_limit import OutOfTime
+from grader.recording.model import Recording, views_of
 from grader.report import CaseResult, Finding, Skip, Verdict
 from grader.submission import dataflow
-from grader.suite import Case
+from grader.suite import Case, Property, Suite
 
+_MOST_OTHERS = 2  # further cases of each kind
 RUN_S = 5.0  # of one rerun; most take a tenth of a second
 _WITH_REPAIRS = ("whole", "early", "diagnosis")
-_REPAIRED = ("M", "N", "S")  # findings of values, accesses and shapes
+# Findings of values, accesses, shapes, grids and plain values.
+_REPAIRED = ("M", "N", "S", "L03", "Q")
+_OF_SHAPES = re.compile("incompatible|reduction dimensions|boolean scalar")  # Triton's own words
 # A file that cannot be read, and runs that take as long as they are allowed to.
 _NOT_RUN_AGAIN = ("P", "R02", "R03", "R04")
 
@@ -34,8 +43,11 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
     if case is None:
         return []
 
+    recorded: defaultdict[str, dict[int, RecordedCall]] = defaultdict(dict)
+
     def passes(text: str, case: Case = case) -> bool:
-        with ctx.with_text(text, RUN_S) as other:
+        # Kernels do not run in the worker, so another kernel changes no recording.
+        with ctx.with_text(text, RUN_S, recorded[dataflow.host_code(text)]) as other:
             result = verdict(case, other)
         return result.verdict is Verdict.PASSED or (
             result.verdict is Verdict.SKIPPED and result.skipped is Skip.GPU)
@@ -45,27 +57,95 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
     deciding = causes(text, ctx.suite.solution, exercise, functions_of(case, ctx.suite), passes,
                       numbers)
     finding = first.findings[0]
-    if deciding or not finding.code.startswith(_REPAIRED) or ctx.effort not in _WITH_REPAIRS:
+    if deciding or not _is_repaired(finding) or ctx.effort not in _WITH_REPAIRS:
         return deciding
-    another = next((case_of(result) for result in results
-                    if result.fails and result is not first and result.findings
-                    and result.findings[0].code.startswith(_REPAIRED)), None)
-    elsewhere = dataflow.lines_elsewhere(text, functions_of(case, ctx.suite))
-    suspects = [[line for line in lines if line not in elsewhere]
-                for lines in _suspects(finding, text)]
-    return repair(text, suspects, lambda text: passes(text) and (
-        another is None or passes(text, another)), numbers)
+    others = [one for result in _others(first, results) if (one := case_of(result)) is not None
+              and one.function == case.function]
+    with ctx.with_text(text, RUN_S) as other:
+        recording = _recording(case, other)
+    away = dataflow.lines_elsewhere(text, functions_of(case, ctx.suite)) | _idle_kernels(
+        text, recording)
+    suspects = [[line for line in lines if line not in away]
+                for lines in _suspects(finding, text, recording, ctx.part(case))]
+    return repair(text, suspects, lambda text: all(passes(text, one) for one in (case, *others)),
+                  numbers)
 
 
-def _suspects(finding: Finding, text: str) -> list[Iterable[int]]:
+def _others(first: CaseResult, results: Sequence[CaseResult]) -> list[CaseResult]:
+    """Results of further cases that a repaired file has to pass.
+
+    They fail alike, or pass: what a repair of the mistake leaves as it is.
+    """
+    others = [result for result in results if result is not first and not result.advisory
+              and result.seconds < RUN_S / 10]
+    failed = [result for result in others if result.fails and result.findings
+              and result.findings[0].code == first.findings[0].code]
+    passed = [result for result in others if result.verdict is Verdict.PASSED]
+    return [*failed[-_MOST_OTHERS:], *passed[-_MOST_OTHERS:]]
+
+
+def _is_repaired(finding: Finding) -> bool:
+    """Whether single changes of a file are tried after a failure."""
+    if finding.code == "L05":
+        return bool(_OF_SHAPES.search(finding.text))
+    return finding.code.startswith(_REPAIRED)
+
+
+def _recording(case: Case, ctx: Context) -> Recording | None:
+    """What the host code of a case that calls one function does; None where it is not known."""
+    if isinstance(case, Property) or case.call or case.sizes or case.reading or case.raises:
+        return None
+    try:
+        return ctx.record(case).outcome.recording
+    except (Stopped, OutOfTime):
+        return None
+
+
+def _idle_kernels(text: str, recording: Recording | None) -> set[int]:
+    """The lines of kernels that a call launches neither itself nor by a kernel."""
+    if recording is None or not recording.launches:
+        return set()
+    launched = frozenset(launch.kernel for launch in recording.launches)
+    idle = dataflow.lines_elsewhere(text, launched)
+    return {*idle}.intersection(dataflow.lines_of_kernels(text))
+
+
+def _suspects(finding: Finding, text: str, recording: Recording | None,
+              suite: Suite) -> list[Iterable[int]]:
     """Groups of lines that can be wrong, the most suspicious first."""
+    code, line = finding.code, finding.line
     launches = [*dataflow.lines_of_launches(text), *dataflow.lines_of_grid(text, None, "")]
+    if recording is not None:
+        launches += [launch.line for launch in recording.launches if launch.line]
     rest = range(1, text.count("\n") + 2)
-    if finding.code == "M08":
+    kernels = dataflow.lines_of_kernels(text)
+    host = [number for number in rest if number not in kernels]
+    if code == "M07" or code.startswith("L03") or value_of(finding.data, "kind") == "unwritten":
+        return [launches, host, rest]
+    if code == "M08":
         return [[*dataflow.lines_of_addresses(text), *launches], rest]
-    if finding.code.startswith("M") and finding.line:
-        return [[finding.line, *dataflow.lines_behind(text, finding.line)],
-                dataflow.lines_behind(text, finding.line, far=True), launches, rest]
-    if finding.code.startswith("S"):
-        return [rest]
-    return [dataflow.lines_of_kernels(text), launches, rest]
+    if code == "L05" and line:
+        return [[line, *dataflow.lines_of_operands(text, line)], rest]
+    if code.startswith("M") and line:
+        loops = dataflow.lines_of_loops(text, line)
+        near, far = (dataflow.lines_behind(text, line, far=far) for far in (False, True))
+        if code in ("M03", "M04"):
+            return [[line, *near, *far, *loops], launches, rest]
+        return [[line, *near], [*launches, *far, *loops], rest]
+    if code.startswith(("S", "Q")):
+        return [dataflow.lines_of_results(text, suite.entry), [*launches, *host], rest]
+    own = dataflow.lines_of_result(text, _pointers(finding, recording, suite.result_names))
+    return [own, kernels, launches, rest] if own else [kernels, launches, rest]
+
+
+def _pointers(finding: Finding, recording: Recording | None, names: Sequence[str]) -> set[str]:
+    """The parameters by which launches store the one of several results that is wrong."""
+    data = finding.data
+    if recording is None or len(recording.results) < 2 or not isinstance(data, WrongValues):
+        return set()
+    number = names.index(data.result) if data.result in names else data.number
+    if number is None or number >= len(recording.results):
+        return set()
+    storage = recording.results[number].storage
+    return {name for launch in recording.launches for name, argument in launch.arguments.items()
+            if any(view.storage == storage for view in views_of(argument))}

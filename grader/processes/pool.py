@@ -124,6 +124,7 @@ class Processes:
         self.gpu = _Process(partial(client.start, sandbox),
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=client.visible()))
+        self.reads_figures = False  # whether host code did
         self.lost_s = 0.0  # seconds spent on runs that did not end normally
         self._hung = False
         self._time_limit = time_limit or TimeLimit()
@@ -182,6 +183,7 @@ class Processes:
         for _ in range(MAX_COMPILED):
             if reply.get("status") != "figures":
                 return reply
+            self.reads_figures = True
             question = question_of(reply)
             compiled = self._compiled(question)
             if compiled.findings:

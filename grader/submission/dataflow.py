@@ -1,7 +1,7 @@
 """Dataflow of a file: its kernels, and the statements that a value is computed by."""
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, Self, TypeVar
@@ -17,6 +17,8 @@ _MASK_POSITION = {"load": 1, "store": 2}
 _POINTERS = ("pointer", "ptr")
 _LOADS = ("load", "gather", "atomic_add", "atomic_max", "atomic_min", "atomic_cas", "atomic_xchg")
 _ACCESSES = (*_LOADS, "store", "scatter", "atomic_and", "atomic_or", "atomic_xor")
+
+_POINTERS_END = ("ptr", "ptrs")
 
 _NEAR = 2  # steps: addresses and mask themselves, then what they are made of
 _FAR = 16
@@ -75,6 +77,14 @@ def kernel_definitions(tree: ast.Module) -> list[KernelDefinition]:
     last = {one.node.name: one for one in kernels}
     return [one if last[one.node.name] is one else
             replace(one, key=f"{one.key} (line {one.node.lineno})") for one in kernels]
+
+
+def host_code(text: str) -> str:
+    """What a file is without the bodies of its kernels, comparable with another one's."""
+    tree = syntax.parse(text)
+    for kernel in kernel_definitions(tree):
+        kernel.node.body = [ast.Pass()]
+    return ast.dump(tree)
 
 
 def is_kernel(function: ast.FunctionDef) -> bool:
@@ -292,6 +302,37 @@ def lines_of_kernels(text: str) -> Lines:
 def lines_of_stores(text: str) -> Lines:
     return tuple(sorted({call.lineno for function in _kernels(text)
                          for call in _accesses(function) if _method(call) == "store"}))
+
+
+def lines_of_result(text: str, pointers: Collection[str]) -> Lines:
+    """The lines that compute what kernels store by these parameters, and nothing else.
+
+    Args:
+        pointers: names of parameters of kernels.
+    """
+    own, others = set[int](), set[int]()
+    for function in _kernels(text):
+        pieces = [Piece((frozenset(names([one.value])),), frozenset(one.names))
+                  for one in assignments(function) if one.value is not None]
+        aliases = reached(pointers, [one for one in pieces if any(
+            name.endswith(_POINTERS_END) for name in one.names)])[0]
+        for call in _accesses(function):
+            if _method(call) == "store":
+                addresses = _address_names(call, mask=True)
+                lines = {call.lineno} | _lines_assigning(function, addresses | names(
+                    call.args[1:2]), _FAR)
+                if addresses & aliases:
+                    own |= lines
+                else:
+                    others |= lines
+    return tuple(sorted(own - others))
+
+
+def lines_of_loops(text: str, line: int) -> Lines:
+    """The heads of the loops and conditions around a line, the innermost first."""
+    around = [node for node in ast.walk(_function_at(text, line))
+              if isinstance(node, ast.For | ast.While | ast.If) and line in lines_of(node)]
+    return tuple(node.lineno for node in sorted(around, key=lambda node: -node.lineno))
 
 
 def accesses(text: str, method: str) -> dict[int, ast.Call]:

@@ -1,21 +1,24 @@
 """Statements with one expression changed, in the order in which a repair is likely.
 
 Each candidate undoes a typical mistake: a wrong axis or broadcast, swapped operands or arguments,
-one name in place of another, a wrong comparison or operator. None needs the solution.
+one name in place of another, a wrong comparison or operator, a missing mask, stride or update of a
+loop. None needs the solution.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from grader.submission import syntax
 from grader.submission.statement_diff import Edit
 
-_Statement = ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return
+_Statement = (ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return | ast.For
+              | ast.While | ast.If)  # of the last three, the head
+_Loop = ast.For | ast.While
 _Changes = Callable[[ast.expr, "_Scope"], Iterator[ast.expr]]
 
 _REDUCTIONS = frozenset(("sum", "max", "min", "argmax", "argmin", "reduce", "cumsum", "cumprod",
@@ -24,7 +27,9 @@ _AXES = frozenset(("program_id", "num_programs", "size", "stride"))
 _OTHER_FUNCTION = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum",
                    "exp": "exp2", "exp2": "exp", "log": "log2", "log2": "log", "rsqrt": "sqrt",
                    "sqrt": "rsqrt", "float16": "float32", "bfloat16": "float32",
-                   "zeros_like": "empty_like", "argmax": "argmin", "argmin": "argmax"}
+                   "zeros_like": "empty_like", "empty_like": "zeros_like", "empty": "zeros",
+                   "new_empty": "new_zeros", "argmax": "argmin", "argmin": "argmax"}
+_BEGINS = ("0.0", "-float('inf')")  # neutral for a sum and for a maximum
 _OTHER_COMPARISON: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE, ast.Gt), ast.LtE: (ast.Lt, ast.Gt, ast.GtE),
     ast.Gt: (ast.GtE, ast.LtE, ast.Lt), ast.GtE: (ast.Gt, ast.Lt, ast.LtE),
@@ -34,6 +39,7 @@ _OTHER_OPERATOR: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Div: (ast.Mult,), ast.FloorDiv: (ast.Mod,), ast.Mod: (ast.FloorDiv,)}
 _OTHER_CONDITION: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
+_MASK_POSITION = {"load": 1, "store": 2}
 _ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod)
 
 
@@ -50,36 +56,204 @@ def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]]) -> Iterator[
         scope = _Scope(function)
         for node in ast.walk(function):
             if isinstance(node, _Statement) and (
-                    own := [groups[line] for line in syntax.lines_of(node) if line in groups]):
+                    own := [groups[line] for line in _head_lines(node) if line in groups]):
                 statements[min(own)].append((node, scope))
     steps = [(unlikely + group * _GROUP, group, changes)
              for group in statements for changes, unlikely in _UNLIKELY.items()]
+    updates = [edit for inside in statements.values() for statement, scope in inside
+               for edit in _updates(statement, scope)]
+    yield from updates[:_MOST_UPDATES]
     for _, group, changes in sorted(steps, key=lambda step: step[:2]):
         for statement, scope in statements[group]:
             yield from _edits(statement, scope, changes)
 
 
 class _Scope:
-    """Names of a function: ``every`` one, and the parameters that are ``unused``."""
+    """Names of a function.
+
+    Attributes:
+        every: parameters and locals.
+        unused: those that the function never reads.
+        indices: locals that follow from the program or from ``arange``, unused ones and scalars
+            first.
+        twins: name -> names that the function computes in the same way, and indices that follow
+            from it.
+        masks: of the function's accesses.
+        bounds: comparisons of an index with a size.
+        masked: ids of the values of names that are masks.
+        blocks: those of the indices that are blocks.
+        programs: how often the function asks for the program's number.
+        inner: ids of sums and differences to which the same expression adds more.
+    """
 
     def __init__(self, function: ast.FunctionDef):
-        named = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+        nodes = list(ast.walk(function))
+        named = [node for node in nodes if isinstance(node, ast.Name)]
         parameters = syntax.parameter_names(function)
         read = {node.id for node in named if isinstance(node.ctx, ast.Load)}
         self.every = list(dict.fromkeys(
             [*parameters, *(node.id for node in named if isinstance(node.ctx, ast.Store))]))
-        self.unused = [name for name in parameters if name not in read]
+        self.unused = [name for name in self.every if name not in read and name != "_"]
+        self.inner = {id(node.left) for node in nodes if isinstance(node, ast.BinOp)
+                      and isinstance(node.op, ast.Add | ast.Sub)}
+        masks = [mask for node in nodes if isinstance(node, ast.Call) and (mask := _mask_of(node))]
+        self.masks = list({ast.unparse(mask): mask for mask in masks}.values())
+        self.bounds = list({ast.unparse(node): node for node in nodes
+                            if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Lt)
+                            }.values())
+        named_masks = {mask.id for mask in masks if isinstance(mask, ast.Name)}
+        self.masked = {id(value) for name, value in _values(nodes) if name in named_masks}
+        self.twins: defaultdict[str, list[str]] = defaultdict(list)
+        values = list(_values(nodes))
+        shapes: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+        for name, value in values:
+            if not isinstance(value, ast.Name | ast.Constant):
+                shapes[_shape(value)].append(name)
+        for alike in shapes.values():
+            for name in alike:
+                self.twins[name] += [other for other in alike if other != name]
+        self.blocks = set[str]()
+        self.indices = self._indices(values)
+        for name, value in values:
+            if name in self.indices:  # such as `start + lanes` and `lanes`
+                for other in syntax.names([value]).intersection(self.indices) - {name}:
+                    if (name in self.blocks) == (other in self.blocks):
+                        self.twins[name].append(other)
+                        self.twins[other].append(name)
+        self._values = values
+        self._first: dict[str, int] = {}  # local -> line of its first value
+        for node in named:
+            if isinstance(node.ctx, ast.Store):
+                self._first[node.id] = min(node.lineno, self._first.get(node.id, node.lineno))
+        self.programs = sum(isinstance(node, ast.Call) and
+                            syntax.last_name(node.func) == "program_id" for node in nodes)
+
+    def kind(self, name: str) -> str:
+        """What a name is for, as far as its spelling and its value show."""
+        kind = "index" if name in self.indices else _kind(name)
+        loaded = self.programs and kind == "size" and name in self._first and name.islower()
+        return "" if loaded else kind
+
+    def defines(self, names: Iterable[str], statement: ast.stmt) -> bool:
+        """Whether all of these names have values where a statement begins, parameters too."""
+        return all(self._first.get(name, 0) < statement.lineno for name in names)
+
+    def before(self, loop: ast.stmt) -> dict[str, ast.expr]:
+        """The last values that names are given above a loop."""
+        return {name: value for name, value in self._values if value.lineno < loop.lineno}
+
+    def _indices(self, values: Sequence[tuple[str, ast.expr]]) -> list[str]:
+        indices, blocks = list[str](), self.blocks
+        for name, value in values:
+            called = {syntax.last_name(node.func) for node in ast.walk(value)
+                      if isinstance(node, ast.Call)}
+            used = syntax.names([value])
+            if not called & {"program_id", "arange", "range"} and used.isdisjoint(indices):
+                continue
+            if called & {"load", "dot"} or any(
+                    isinstance(node, ast.Compare) for node in ast.walk(value)):
+                continue
+            indices.append(name)
+            if "arange" in called or blocks & used:
+                blocks.add(name)
+        return sorted(dict.fromkeys(name for name in indices if _kind(name) != "pointer"),
+                      key=lambda name: (name not in self.unused, name in blocks))
+
+
+def _values(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, ast.expr]]:
+    """Names and the expressions that they are given; of a loop, what it runs over."""
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                yield name, value
+            case ast.For(target=ast.Name(id=name), iter=value):
+                yield name, value
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=value):
+                own = value.elts if isinstance(value, ast.Tuple) and \
+                    len(value.elts) == len(targets) else [value] * len(targets)
+                yield from ((target.id, one) for target, one in zip(targets, own, strict=True)
+                            if isinstance(target, ast.Name))
+
+
+def _shape(value: ast.expr) -> tuple[object, ...]:
+    """The operations of an expression, without its names and numbers."""
+    return tuple(syntax.last_name(node.func) if isinstance(node, ast.Call) else type(node)
+                 for node in ast.walk(value) if not isinstance(node, ast.expr_context))
+
+
+def _head_lines(statement: _Statement) -> range:
+    body = getattr(statement, "body", None)
+    return range(statement.lineno, max(statement.lineno + 1, body[0].lineno)) if body else \
+        syntax.lines_of(statement)
+
+
+def _head(statement: _Statement) -> list[ast.AST]:
+    """The nodes of a statement, without those of a loop's or condition's body."""
+    if isinstance(statement, ast.For):
+        return list(ast.walk(statement.iter))
+    return list(ast.walk(statement.test if isinstance(statement, ast.While | ast.If)
+                         else statement))
 
 
 def _edits(statement: _Statement, scope: _Scope, changes: _Changes) -> Iterator[Edit]:
     """One edit for each change of an expression of the statement."""
-    for at, node in enumerate(ast.walk(statement)):
+    for at, node in enumerate(_head(statement)):
         if not isinstance(node, ast.expr) or isinstance(getattr(node, "ctx", None), ast.Store):
             continue
         for other in changes(node, scope):
+            if not scope.defines(syntax.names([other]) - syntax.names([node]), statement):
+                continue
             changed = copy.deepcopy(statement)
-            _Replace(list(ast.walk(changed))[at], other).visit(changed)
+            _Replace(_head(changed)[at], other).visit(changed)
             yield Edit(statement, ast.fix_missing_locations(changed), statement.lineno, 0)
+
+
+def _updates(loop: _Statement, scope: _Scope) -> Iterator[Edit]:
+    """What a loop has to keep or to move on at the end of an iteration, and does not."""
+    if not isinstance(loop, _Loop):
+        return
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
+    stored = {node.id for node in inside if isinstance(node, ast.Name)
+              and isinstance(node.ctx, ast.Store)}
+    read = {node.id for node in inside if isinstance(node, ast.Name)} - stored
+    own = list(_values(inside))
+    behind = loop.body[-1]
+
+    def added(code: str) -> Edit:
+        (statement,) = ast.parse(code).body
+        return Edit(None, statement, syntax.last_line(behind), 0,
+                    (id(loop), "body", len(loop.body)))
+
+    for name, value in scope.before(loop).items():
+        if isinstance(value, ast.Call) and syntax.last_name(value.func) == "arange" and \
+                name in read and isinstance(loop, ast.For) and \
+                not syntax.names([loop.target]) & read:
+            yield added(f"{name} += {ast.unparse(value.args[-1])}")
+        if not _is_begin(value):
+            continue
+        if name in read:
+            following = [other for other, value in own if name in syntax.names([value])]
+            for other in sorted(following, key=lambda other: -_common(name, other)):
+                yield added(f"{name} = {other}")
+        for statement in loop.body:
+            match statement:
+                case ast.Assign(targets=[ast.Name(id=target)], value=new) if \
+                        target == name and name not in syntax.names([new]):
+                    changed = ast.AugAssign(ast.Name(name, ast.Store()), ast.Add(), new)
+                    yield Edit(statement, ast.fix_missing_locations(
+                        ast.copy_location(changed, statement)), statement.lineno, 0)
+
+
+def _is_begin(value: ast.expr) -> bool:
+    """Whether a sum, a maximum or another value that a loop updates can begin so."""
+    return isinstance(value, ast.Constant | ast.UnaryOp) or (
+        isinstance(value, ast.Call) and syntax.last_name(value.func) in ("zeros", "full"))
+
+
+def _common(one: str, other: str) -> int:
+    """The length of the longest word that two names share."""
+    words = {*one.split("_")} & {*other.split("_")}
+    return max(map(len, words), default=0)
 
 
 class _Replace(ast.NodeTransformer):
@@ -90,12 +264,14 @@ class _Replace(ast.NodeTransformer):
         return self.new if node is self.old else self.generic_visit(node)
 
 
-def _axes(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
+def _axes(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
     """Reductions along another axis, and another axis of the grid or of a tensor."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return
     function = syntax.last_name(node.func)
     most = 2 if function in _REDUCTIONS else 3 if function in _AXES else 0
+    if function in ("program_id", "num_programs"):
+        most = min(most, scope.programs)
     numbers = [*(word.value for word in node.keywords if word.arg in ("axis", "dim")),
                *node.args[function in _REDUCTIONS:]]
     for number in numbers:
@@ -153,14 +329,24 @@ def _alike(one: ast.expr, other: ast.expr) -> bool:
     return type(one) is type(other) and pointers[0] == pointers[1]
 
 
+def _swapped_strides(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """Two strides, sizes or blocks in each other's place in an expression."""
+    return _swaps(node, scope, ("stride", "size", "block"))
+
+
 def _swapped_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
-    """Two names of one kind in each other's place in an expression."""
+    """Two other names in each other's place in an expression."""
+    return _swaps(node, scope, ("",))
+
+
+def _swaps(node: ast.expr, scope: _Scope, kinds: Collection[str]) -> Iterator[ast.expr]:
     if not isinstance(node, ast.BinOp | ast.Compare | ast.Tuple):
         return
-    used = dict.fromkeys(one.id for one in ast.walk(node) if isinstance(one, ast.Name)
-                         and one.id in scope.every)
+    counts = Counter(one.id for one in ast.walk(node) if isinstance(one, ast.Name)
+                     and one.id in scope.every)
+    used = [name for name, count in counts.items() if count == 1]
     for one, other in combinations(used, 2):
-        if _kind(one) == _kind(other) != "pointer":
+        if scope.kind(one) == scope.kind(other) and scope.kind(one) in kinds:
             changed = copy.deepcopy(node)
             for name in ast.walk(changed):
                 if isinstance(name, ast.Name) and name.id in (one, other):
@@ -169,27 +355,164 @@ def _swapped_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
 
 
 def _unused_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
-    """A parameter that the function does not use."""
+    """A name of the same kind that the function does not use."""
     if isinstance(node, ast.Name) and node.id in scope.every:
         for name in scope.unused:
-            if (_kind(name) == "pointer") == (_kind(node.id) == "pointer"):
+            if scope.kind(name) == scope.kind(node.id):
                 yield ast.Name(name, ast.Load())
+
+
+def _unused_terms(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """A sum with a stride or an index that the function does not use, in a factor or a term."""
+    if isinstance(node, ast.Name) and node.id in scope.indices:
+        yield from (ast.BinOp(ast.Name(name, ast.Load()), ast.Add(), node)
+                    for name in scope.unused if name in scope.indices)
+    if _is_sum(node, scope):
+        for name in scope.unused:
+            other = ast.Name(name, ast.Load())
+            if scope.kind(name) in ("stride", "size"):
+                for part in _terms(node):
+                    if not _is_pointer(part):
+                        yield _with(node, part, ast.BinOp(part, ast.Mult(), other))
+                for index in scope.indices[:_MOST_INDICES]:
+                    yield ast.BinOp(node, ast.Add(), ast.BinOp(
+                        ast.Name(index, ast.Load()), ast.Mult(), other))
+            elif name in scope.indices:
+                for factor in scope.every:
+                    if scope.kind(factor) in ("stride", "size"):
+                        yield ast.BinOp(node, ast.Add(), ast.BinOp(
+                            other, ast.Mult(), ast.Name(factor, ast.Load())))
+
+
+def _block_factors(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """`pid * BLOCK + tl.arange(0, BLOCK)` for `pid + tl.arange(0, BLOCK)`."""
+    match node:
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            for call in ast.walk(right):
+                if isinstance(call, ast.Call) and syntax.last_name(call.func) == "arange" and \
+                        isinstance(size := call.args[-1], ast.Name) and \
+                        size.id not in syntax.names([left]):
+                    yield ast.BinOp(ast.BinOp(left, ast.Mult(), size), ast.Add(), right)
+        case ast.Call(args=[*_, ast.Name() as size]) if syntax.last_name(node.func) == "arange":
+            for name in scope.unused:
+                if name in scope.indices:
+                    index = ast.Name(name, ast.Load())
+                    yield ast.BinOp(index, ast.Add(), node)
+                    yield ast.BinOp(ast.BinOp(index, ast.Mult(), size), ast.Add(), node)
+
+
+def _size_factors(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """An address with a size as a further factor of one of its terms."""
+    if _is_sum(node, scope) and any(map(_is_pointer, _terms(node))):
+        for part in _terms(node):
+            if not _is_pointer(part):
+                for name in scope.every:
+                    if scope.kind(name) == "size" and name not in syntax.names([part]):
+                        yield _with(node, part, ast.BinOp(
+                            part, ast.Mult(), ast.Name(name, ast.Load())))
+
+
+def _is_sum(node: ast.expr, scope: _Scope) -> bool:
+    """Whether this is a whole sum, and no part of one."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and \
+        id(node) not in scope.inner
+
+
+def _terms(node: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        yield from _terms(node.left)
+        yield from _terms(node.right)
+    else:
+        yield node
+
+
+def _is_pointer(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and _kind(node.id) == "pointer"
+
+
+def _masks(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """A load or store without a mask, with that of another access."""
+    if isinstance(node, ast.Call) and syntax.last_name(node.func) in _MASK_POSITION and \
+            len(node.args) <= _MASK_POSITION[syntax.last_name(node.func)] and \
+            not any(word.arg in ("mask", None) for word in node.keywords):
+        zero = [] if syntax.last_name(node.func) == "store" else [
+            ast.keyword("other", ast.Constant(0))]
+        for mask in scope.masks:
+            yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword("mask", mask), *zero])
+
+
+def _mask_of(call: ast.Call) -> ast.expr | None:
+    """The mask of a load or store."""
+    position = _MASK_POSITION.get(syntax.last_name(call.func))
+    if position is None:
+        return None
+    return next((word.value for word in call.keywords if word.arg == "mask"),
+                call.args[position] if len(call.args) > position else None)
+
+
+def _conditions(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """A mask with the bound of a further index of the address."""
+    mask = _mask_of(node) if isinstance(node, ast.Call) else None
+    if isinstance(node, ast.Call) and mask is not None and not isinstance(mask, ast.Name):
+        free = syntax.names(node.args[:1]) - syntax.names([mask])
+        yield from (_with(node, mask, ast.BinOp(mask, ast.BitAnd(), bound))
+                    for bound in scope.bounds if syntax.names([bound.left]) & free)
+    if isinstance(node, ast.Compare) and id(node) in scope.masked:
+        yield from (ast.BinOp(node, ast.BitAnd(), bound) for bound in scope.bounds
+                    if syntax.names([bound.left]).isdisjoint(syntax.names([node])))
+
+
+def _begins(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
+    """Another neutral value: of masked elements, or of a sum or maximum before its loop."""
+    if isinstance(node, ast.Call) and syntax.last_name(node.func) == "load":
+        for word in node.keywords:
+            if word.arg == "other" and isinstance(word.value, ast.Constant) and \
+                    type(word.value.value) is int:
+                yield from (_with(node, word.value, other) for other in _other_begins(word.value))
+    elif isinstance(node, ast.UnaryOp) or (
+            isinstance(node, ast.Constant) and type(node.value) is float):
+        yield from _other_begins(node)
+
+
+def _other_begins(value: ast.expr) -> Iterator[ast.expr]:
+    written = "0.0" if isinstance(value, ast.Constant) and value.value == 0 else ast.unparse(value)
+    if written in _BEGINS:
+        yield from (ast.parse(one, mode="eval").body for one in _BEGINS if one != written)
+
+
+def _twins(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """A name that the function computes in the same way, such as that of another axis."""
+    if isinstance(node, ast.Name):
+        for name in scope.twins.get(node.id, ()):
+            yield ast.Name(name, ast.Load())
+
+
+def _numbers(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
+    """A factor or an argument that is one too low or too high."""
+    match node:
+        case ast.BinOp(left=ast.Name() as name, op=ast.Mult(), right=right):
+            for op in (ast.Add(), ast.Sub()):
+                yield ast.BinOp(ast.BinOp(name, op, ast.Constant(1)), ast.Mult(), right)
+        case ast.BinOp(right=ast.Constant(value=int(number)) as old) | ast.Compare(
+                comparators=[ast.Constant(value=int(number)) as old]):
+            for value in (number - 1, number + 1):
+                yield _with(node, old, ast.Constant(value))
 
 
 def _similar_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
     """A name that differs in one character, such as the stride of another dimension."""
     if isinstance(node, ast.Name) and node.id in scope.every:
         for name in scope.every:
-            if _similar(name, node.id) and _kind(name) == _kind(node.id):
+            if _similar(name, node.id) and scope.kind(name) == scope.kind(node.id) != "pointer":
                 yield ast.Name(name, ast.Load())
 
 
 def _alike_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
-    """Another size or block."""
+    """Another size, block or pointer."""
     if isinstance(node, ast.Name) and node.id in scope.every and \
-            _kind(node.id) in ("size", "block"):
+            scope.kind(node.id) in ("size", "block", "pointer"):
         for name in scope.every:
-            if _kind(name) == _kind(node.id) and name != node.id and not _similar(name, node.id):
+            if scope.kind(name) == scope.kind(node.id) and name != node.id:
                 yield ast.Name(name, ast.Load())
 
 
@@ -198,15 +521,15 @@ def _size_or_stride(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
     other = {"size": "stride", "stride": "size"}
     if isinstance(node, ast.Name) and node.id in scope.every:
         for name in scope.every:
-            if _kind(name) == other.get(_kind(node.id)):
+            if scope.kind(name) == other.get(scope.kind(node.id)):
                 yield ast.Name(name, ast.Load())
 
 
 def _other_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
     """Another name of any kind but pointers."""
-    if isinstance(node, ast.Name) and node.id in scope.every and _kind(node.id) != "pointer":
+    if isinstance(node, ast.Name) and node.id in scope.every and scope.kind(node.id) != "pointer":
         for name in scope.every:
-            if _kind(name) not in ("pointer", _kind(node.id)):
+            if scope.kind(name) not in ("pointer", scope.kind(node.id)):
                 yield ast.Name(name, ast.Load())
 
 
@@ -222,7 +545,7 @@ def _kind(name: str) -> str:
         return "pointer"
     if "stride" in lower or (len(lower) == 3 and lower[0] == "s"):
         return "stride"
-    return "block" if name.isupper() and "BLOCK" in name else "size" if len(name) < 3 or \
+    return "block" if name.isupper() and len(name) > 2 else "size" if len(name) < 3 or \
         lower.startswith(("n_", "num_")) else ""
 
 
@@ -263,6 +586,8 @@ def _functions(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
     """Another function or type of the same module."""
     if isinstance(node, ast.Attribute) and node.attr in _OTHER_FUNCTION:
         yield ast.Attribute(node.value, _OTHER_FUNCTION[node.attr], ast.Load())
+    if isinstance(node, ast.Name) and node.id in ("max", "min"):
+        yield ast.Name(_OTHER_FUNCTION[node.id], ast.Load())
 
 
 def _with(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
@@ -275,7 +600,11 @@ def _with(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
 
 # How unlikely each kind of mistake is. A statement of the next group is less likely by ``_GROUP``.
 _UNLIKELY: dict[_Changes, float] = {
-    _unused_names: 0, _axes: 0, _operands: 1, _broadcasts: 1, _similar_names: 1,
-    _swapped_names: 1.5, _comparisons: 2, _functions: 2, _arguments: 2, _size_or_stride: 2,
-    _operators: 3, _alike_names: 3, _parts: 4, _all_broadcasts: 4, _other_names: 6}
+    _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0, _conditions: 0.5, _axes: 0.5,
+    _swapped_strides: 0.5, _operands: 1, _broadcasts: 1, _twins: 1, _similar_names: 1,
+    _begins: 1, _swapped_names: 1.5, _comparisons: 2, _functions: 2, _arguments: 2,
+    _size_or_stride: 2, _operators: 3, _alike_names: 3, _size_factors: 3, _numbers: 4, _parts: 4,
+    _all_broadcasts: 4, _other_names: 6}
 _GROUP = 1.5
+_MOST_UPDATES = 6  # of loops, that are tried
+_MOST_INDICES = 3  # that are tried with a stride

@@ -282,23 +282,68 @@ def test_repairs_are_bounded_in_number():
     assert len(runs) == len({*runs}) == solution_contrast.MOST_REPAIRS
 
 
+def _repaired(right: str, old: str, new: str) -> tuple[Cause, int]:
+    """The cause that is named for a mistake, and the number of runs."""
+    assert right.count(old) == 1
+    wrong, runs = right.replace(old, new), 0
+    wanted = ast.dump(ast.parse(right))
+
+    def passes(text):
+        nonlocal runs
+        runs += 1
+        return ast.dump(ast.parse(text)) == wanted
+
+    every = range(len(wrong.split("\n")))
+    near = [line for line in every[1:] if wrong.split("\n")[line - 1] not in right.split("\n")]
+    (cause,) = repair(wrong, [near, every], passes)
+    return cause, runs
+
+
 @pytest.mark.parametrize(("old", "new"), [
     ("tl.program_id(0)", "tl.program_id(1)"),
     ("x_ptr + row * stride_xm + offs * stride_xn", "x_ptr + row * stride_xn + offs * stride_xm"),
+    ("x_ptr + row * stride_xm + offs", "x_ptr + row + offs"),
+    ("row * n_cols + offs, y, mask=mask", "row * n_cols + offs, y"),
+    ('other=-float("inf")', "other=0.0"),
     ("x - largest", "largest - x"), ("axis=0)\n    y", "axis=1)\n    y"),
     ("offs < n_cols", "offs <= n_cols"), ("tl.max(", "tl.min(")])
 def test_a_typical_mistake_is_repaired_in_few_runs(old, new):
-    wrong, runs = OWN_SOFTMAX.replace(old, new), []
-    right = ast.dump(ast.parse(OWN_SOFTMAX))
+    cause, _ = _repaired(OWN_SOFTMAX, old, new)
 
-    def passes(text):
-        runs.append(text)
-        return ast.dump(ast.parse(text)) == right
-
-    (cause,) = repair(wrong, [range(len(wrong.split("\n")))], passes)
-
+    wrong = OWN_SOFTMAX.replace(old, new)
     assert wrong.split("\n")[cause.line - 1] not in OWN_SOFTMAX.split("\n")
     assert cause.own
+
+
+@pytest.mark.parametrize(("old", "new", "kind", "line"), [
+    ("        m_i = m_new\n", "", "missing statement", 16),
+    ("range(0, n_cols, BLOCK)", "range(0, n_rows, BLOCK)", "name", 11),
+    ("cols = start + lanes", "cols = lanes", "missing term", 12),
+    ("x_ptr + cols", "x_ptr + lanes", "name", 13),
+    ("tile // n_down", "tile // n_across", "name", 5),
+    ("tile * BLOCK + tl", "tile + tl", "missing factor", 8),
+])
+def test_mistakes_of_loops_and_indices_are_repaired(old, new, kind, line):
+    cause, _ = _repaired(OWN_LOOP, old, new)
+
+    assert (cause.kind, cause.line) == (kind, line)
+
+
+def test_a_stride_that_nothing_uses_is_named():
+    wrong = OWN_SOFTMAX.replace("x_ptr + row * stride_xm + offs", "x_ptr + offs")
+
+    (cause,) = repair(wrong, [range(20)], lambda text: "stride_xn + row * stride_xm" in text)
+
+    assert (cause.kind, cause.line, cause.unused) == ("missing term", 7, ("stride_xm",))
+
+
+def test_a_right_loop_lacks_no_update():
+    tried: list[str] = []
+
+    repair(OWN_LOOP, [[11]], lambda text: bool(tried.append(text)))
+
+    assert all(len(text.split("\n")) == len(ast.unparse(ast.parse(OWN_LOOP)).split("\n"))
+               for text in tried)
 
 
 OWN_SOFTMAX = """
@@ -313,6 +358,26 @@ def own_kernel(x_ptr, y_ptr, stride_xm, stride_xn, n_cols, BLOCK: tl.constexpr):
     total = tl.sum(e, axis=0)
     y = e / total
     tl.store(y_ptr + row * n_cols + offs, y, mask=mask)
+"""
+
+OWN_LOOP = """@triton.jit
+def own_kernel(x_ptr, y_ptr, n_rows, n_cols, BLOCK: tl.constexpr):
+    n_down, n_across = tl.cdiv(n_rows, BLOCK), tl.cdiv(n_cols, BLOCK)
+    tile = tl.program_id(0)
+    number = tile // n_down
+    lanes = tl.arange(0, BLOCK)
+    m_i = -float("inf")
+    rows = tile * BLOCK + tl.arange(0, BLOCK)
+    total = 0.0
+    tl.device_assert(n_across > 0)
+    for start in range(0, n_cols, BLOCK):
+        cols = start + lanes
+        x = tl.load(x_ptr + cols, mask=cols < n_cols, other=-float("inf"))
+        m_new = tl.maximum(m_i, tl.max(x, axis=0))
+        e = tl.exp(x - m_new)
+        total = total * tl.exp(m_i - m_new) + tl.sum(e, axis=0)
+        m_i = m_new
+    tl.store(y_ptr + number + rows, total / m_i, mask=rows < n_rows)
 """
 
 
