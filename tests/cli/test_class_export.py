@@ -108,3 +108,65 @@ def test_a_column_that_was_added_is_named(run, a_class):
 
     assert result.code == 0
     assert "The column hw1 was added; --column TITLE names an existing one." in result.err
+
+
+def test_a_gradebook_has_a_column_for_each_assignment(run, a_class):
+    settings = (a_class / "class.toml").read_text()
+    (a_class / "class.toml").write_text(
+        settings + '[assignments.hw2]\nmodules = ["track1/softmax"]\n')
+    (a_class / "roster.csv").write_text("student,name,email,sis_id,section\n"
+                                        "ada,Ada Lovelace,ada@x.edu,107,A\nbob,Bob Byte,,,B\n"
+                                        "cyd,=Cyd,,,B\n")
+    run("class", "excuse", "bob", "hw1", "--reason", "ill")
+
+    both = run("class", "export", "--to", "gradebook", "--json")
+    one = run("class", "export", "hw1", "--to", "gradebook", "--out", "one.csv")
+
+    lines = (a_class / "exports" / "gradebook.csv").read_text().splitlines()
+    assert lines == ["First Name,Last Name,SID,Email,Sections,hw1,hw2",
+                     "Ada,Lovelace,107,ada@x.edu,A,100,", "Bob,Byte,bob,,B,,",
+                     ",'=Cyd,cyd,,B,0,"]
+    assert json.loads(both.out)["scores"] == {"hw1": {"ada": 100, "bob": None, "cyd": 0}, "hw2": {}}
+    assert both.code == 1  # nothing was imported for hw2
+    assert json.loads(both.out)["problems"] == ["hw2: No submission was imported for hw2."]
+    assert one.code == 0
+    assert (a_class / "one.csv").read_text().splitlines()[0].endswith("Sections,hw1")
+
+
+def test_other_exports_are_of_one_assignment(run, a_class):
+    none = run("class", "export", "--to", "csv")
+    filled = run("class", "export", "--to", "gradebook", "--fill", "grades.csv")
+
+    assert (none.code, filled.code) == (2, 2)
+    assert "An export to csv is of one assignment. Name one of hw1; --to gradebook" in none.err
+    assert "A gradebook is written anew, with all points." in filled.err
+
+
+def test_an_alias_names_the_student_to_imports_exports_and_verbs(run, a_class):
+    settings = (a_class / "class.toml").read_text()
+    (a_class / "class.toml").write_text(settings + '[aliases]\n"Augusta@mail.example" = "ada"\n')
+    (a_class / "more" / "augusta@mail.example").mkdir(parents=True)
+    (a_class / "more" / "augusta@mail.example" / "kernel.py").write_text("a")
+    (a_class / "grades.csv").write_bytes(CANVAS.replace("1,ada,A", "1,augusta@mail.example,A")
+                                         .encode())
+
+    imported = run("class", "import", "hw1", "more", "--at", "2026-10-11", "--plain")
+    exported = run("class", "export", "hw1", "--to", "canvas", "--fill", "grades.csv",
+                   "--out", "out.csv")
+    shown = run("class", "show", "AUGUSTA@mail.example", "--plain")
+
+    assert (imported.code, exported.code, shown.code) == (0, 0, 0)
+    assert "1 submission of 1 student imported" in imported.out
+    assert '"Lovelace, Ada",1,augusta@mail.example,A,100,' in (a_class / "out.csv").read_text()
+    assert shown.out.startswith("ada Ada Lovelace, section A")
+
+
+def test_an_alias_of_nobody_is_refused(run, a_class):
+    settings = (a_class / "class.toml").read_text()
+    (a_class / "class.toml").write_text(settings + '[aliases]\n"x@y.edu" = "adda"\n')
+
+    result = run("class", "status")
+
+    assert result.code == 2
+    assert "The alias 'x@y.edu' of class.toml is of 'adda', who is not a student of the roster. " \
+        "The nearest: ada (Ada Lovelace)." in result.err

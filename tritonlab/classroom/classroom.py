@@ -129,6 +129,7 @@ def load(root: Path | None = None) -> Classroom:
     loaded = settings.load(root)
     file = root / ROSTER
     roster = Roster.read(file, may_be_empty=True) if file.exists() else Roster(())
+    roster = roster.with_aliases(loaded.aliases if roster.students else {})
     store = Store(root)
     if not store.folder.is_dir():
         store.create()

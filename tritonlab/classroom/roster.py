@@ -8,7 +8,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -68,8 +68,8 @@ class Student:
 class Match:
     """The student that a text names, if it names exactly one.
 
-    ``how`` is the column that decided, ``lastfirst`` (Canvas's file names), ``ambiguous``, where
-    ``nearest`` lists the students, or empty.
+    ``how`` is the column that decided, ``alias``, ``lastfirst`` (Canvas's file names),
+    ``ambiguous``, where ``nearest`` lists the students, or empty.
     """
 
     student: Student | None = None
@@ -79,10 +79,14 @@ class Match:
 
 @dataclass(frozen=True)
 class Roster:
-    """The students of a class, and sentences about rows that could not be used."""
+    """The students of a class, and sentences about rows that could not be used.
+
+    ``aliases`` are further texts that name a student, with the student's id.
+    """
 
     students: tuple[Student, ...]
     problems: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Student]:
         return iter(self.students)
@@ -133,6 +137,26 @@ class Roster:
         problems += _shared(students.values(), lines)
         return cls(tuple(students.values()), tuple(problems))
 
+    def with_aliases(self, aliases: Mapping[str, str]) -> "Roster":
+        """Returns the roster with further texts that name a student.
+
+        Args:
+            aliases: texts such as an address, and what the roster calls the student.
+
+        Raises:
+            TritonlabError: an alias is of no student, or of several.
+        """
+        ids = {}
+        for alias, text in aliases.items():
+            match = self.match(text)
+            if match.student is None:
+                nearest = f" The nearest: {', '.join(match.nearest)}." if match.nearest else ""
+                raise TritonlabError(f"The alias '{alias}' of class.toml is of '{text}', who is "
+                                     f"not a student of the roster.{nearest}",
+                                     "Write the id of a student behind it.")
+            ids[_key(alias)] = match.student.id
+        return replace(self, aliases=ids)
+
     def get(self, student_id: str) -> Student | None:
         """Returns the student with this id."""
         return self._ids.get(student_id)
@@ -144,14 +168,20 @@ class Roster:
     def match(self, text: str, ids: Sequence[str] = ()) -> Match:
         """Returns the student that a text names, never by resemblance.
 
-        Exact ids decide first, then Canvas's ``lastfirst`` and the full name, without regard to
-        case, accents, punctuation and the order of names. Where several students fit, none does.
+        Aliases decide first, then exact ids, then Canvas's ``lastfirst`` and the full name, without
+        regard to case, accents, punctuation and the order of names. Where several students fit,
+        none does.
 
         Args:
             text: an id, a login, a SIS id, an address, a GitHub name or a name.
             ids: identifiers that a platform gave, such as ``email:a@b.edu`` or
                 ``canvas:340934``; they go before the text, and must agree.
         """
+        values = (text, *(one.partition(":")[2] for one in ids)) if self.aliases else ()
+        if aliased := {self.aliases[key] for value in values
+                       if (key := _key(value)) in self.aliases}:
+            students = [self._ids[one] for one in sorted(aliased)]
+            return Match(students[0], "alias") if len(students) == 1 else _ambiguous(students)
         pools = [(kind, pool) for kind, _, value in (one.partition(":") for one in ids)
                  if (pool := self._identified(kind, value))]
         exact = [(kind, pool) for kind, pool in pools if kind != "repository"] or pools

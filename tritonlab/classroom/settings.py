@@ -61,6 +61,7 @@ class ClassAssignment:
 class ClassSettings:
     """All of class.toml.
 
+    ``aliases``: what a platform calls a student, such as another address, and the student.
     ``seed``: ``per-assignment`` gives every student the same secret inputs, ``fresh`` draws them
     anew for every grade. The limits are of one submission; the memory is that of each process that
     runs its code.
@@ -74,6 +75,7 @@ class ClassSettings:
     seed: Literal["per-assignment", "fresh"] = "per-assignment"
     limit_cpu_s: Positive = 300
     limit_memory_mb: Annotated[float, Meta(ge=256)] = 4000
+    aliases: Mapping[str, str] = field(default_factory=dict)
     assignments: Mapping[str, ClassAssignment] = field(default_factory=dict)
     root: Path = Path()
 

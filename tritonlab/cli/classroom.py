@@ -411,10 +411,12 @@ def import_(
 @app.command()
 @verb
 def export(
-    assignment: AssignmentName,
+    assignments: Annotated[list[str] | None, typer.Argument(
+        metavar="ASSIGNMENT", help="An assignment of class.toml; for gradebook several, or all.",
+        autocompletion=_assignments)] = None,
     to: Annotated[str, typer.Option(
-        metavar="TARGET",
-        help="canvas, moodle, csv, jsonl, junit, gradescope or classroom50.")] = "csv",
+        metavar="TARGET", help="canvas, moodle, csv, gradebook, jsonl, junit, gradescope or "
+        "classroom50.")] = "csv",
     fill: Annotated[Path | None, typer.Option(
         metavar="FILE", help="The file that Canvas or Moodle exported, to be filled in.")] = None,
     column: Annotated[str, typer.Option(
@@ -434,7 +436,17 @@ def export(
     from tritonlab.classroom.export import export as exports
 
     the_class = _load_students()
-    its = the_class.settings.assignment(assignment)
+    names = assignments or []
+    if to == exports.GRADEBOOK:
+        if fill or column or only_changed:
+            raise TritonlabError("A gradebook is written anew, with all points.",
+                                 "Leave out --fill, --column and --only-changed.")
+        return _export_gradebook(the_class, names, out, as_json, plain)
+    if len(names) != 1:
+        raise TritonlabError(f"An export to {to} is of one assignment.",
+                             f"Name one of {', '.join(the_class.settings.assignments)}; "
+                             "--to gradebook has a column for each.")
+    its = the_class.settings.assignment(names[0])
     warn(*the_class.book.problems)
     result = exports.make(the_class.settings, the_class.roster, the_class.store, the_class.book,
                           its, to, source=fill, column=column, only_changed=only_changed)
@@ -457,6 +469,29 @@ def export(
     if not as_json:
         warn(*result.notes, *result.problems)
     return EXIT_FAILED if result.problems else 0
+
+
+def _export_gradebook(the_class: "Classroom", names: list[str], out: Path | None,
+                      as_json: bool, plain: bool) -> int:
+    """Writes a table with a column for each assignment."""
+    from tritonlab.classroom.export import export as exports
+
+    its = the_class.assignments(names)
+    warn(*the_class.book.problems)
+    results = exports.gradebook(the_class.roster, the_class.book, its)
+    place = out or the_class.root / "exports" / f"{exports.GRADEBOOK}.csv"
+    for one, result in zip(its, results, strict=True):
+        exports.save(the_class.store, the_class.book, one, exports.GRADEBOOK, result, place)
+    scores = {one.name: result.scores for one, result in zip(its, results, strict=True)}
+    problems = [problem for result in results for problem in result.problems]
+    show(as_json, plain, {
+        "schema": 1, "assignments": list(scores), "to": exports.GRADEBOOK, "files": [str(place)],
+        "scores": scores, "problems": problems},
+        lambda screen: screen.line(f"The points of {plural(len(its), 'assignment')} are in "
+                                   f"{shown(place)}."), "tritonlab class status")
+    if not as_json:
+        warn(*problems)
+    return EXIT_FAILED if problems else 0
 
 
 @app.command()

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import os
 import re
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,7 +29,8 @@ from tritonlab.progress import safe_files
 FILLED = ("canvas", "moodle")  # targets whose own file is filled in
 ENDINGS = {"canvas": ".csv", "moodle": ".csv", "csv": ".csv", "jsonl": ".jsonl",
            "junit": ".xml", "gradescope": "", "classroom50": ""}  # "": a folder
-TARGETS = tuple(ENDINGS)
+GRADEBOOK = "gradebook"  # a column for each assignment
+TARGETS = (*ENDINGS, GRADEBOOK)
 
 
 def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
@@ -37,7 +39,7 @@ def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
     """Returns the files of an export, of points as of ``now``; writes nothing.
 
     Args:
-        to: one of ``TARGETS``.
+        to: one of ``ENDINGS``.
         source: the file that Canvas or Moodle exported.
         column: of Canvas's file; by default the one with the name of the assignment.
         only_changed: only students whose points differ from those of the last export to ``to``.
@@ -45,7 +47,7 @@ def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
     Raises:
         TritonlabError: the target is unknown, or the file is missing or not one of the target's.
     """
-    if to not in TARGETS:
+    if to not in ENDINGS:
         raise TritonlabError(f"'{to}' is not a target.", f"Name one of {', '.join(TARGETS)}.")
     now = now or datetime.now(UTC)
     everyone = points_of_all(book, roster, assignment, now)
@@ -64,9 +66,25 @@ def make(settings: ClassSettings, roster: Roster, store: Store, book: Book,
             reported = selected
         else:
             result, reported = _reports(settings, store, selected, assignment, to, now)
-        result.scores = {one.student.id: one.points for one in reported if one.settled}
+        result.scores = _scores(reported)
     result.problems[:0] = problems_of(everyone, roster, book, assignment)
     return result
+
+
+def gradebook(roster: Roster, book: Book, assignments: Sequence[ClassAssignment], *,
+              now: datetime | None = None) -> list[Exported]:
+    """Returns the export of each assignment, of which the first has the file for all of them."""
+    now = now or datetime.now(UTC)
+    columns = {one.name: points_of_all(book, roster, one, now) for one in assignments}
+    results = [Exported(scores=_scores(columns[one.name]), problems=[
+        f"{one.name}: {problem}" for problem in problems_of(columns[one.name], roster, book, one)])
+        for one in assignments]
+    results[0].files[""] = written.to_gradebook(columns)
+    return results
+
+
+def _scores(students: Iterable[StudentPoints]) -> dict[str, float | None]:
+    return {one.student.id: one.points for one in students if one.settled}
 
 
 def _filled(roster: Roster, store: Store, everyone: list[StudentPoints],
@@ -136,7 +154,7 @@ def save(store: Store, book: Book, assignment: ClassAssignment, to: str, result:
         except OSError as error:
             raise not_saved("The export", error, path) from error
     before = book.exported.get((assignment.name, to), {})
-    if not ENDINGS[to]:
+    if to in ENDINGS and not ENDINGS[to]:
         for name in {f"{file_name(student)}.json" for student in before} - result.files.keys():
             try:
                 (place / name).unlink(missing_ok=True)

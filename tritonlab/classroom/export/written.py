@@ -4,15 +4,17 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, tzinfo
 from typing import Any
 
 import msgspec
 
 from tritonlab.classroom.export.student_points import StudentPoints, number
+from tritonlab.classroom.roster import Student
 from tritonlab.classroom.settings import ClassAssignment
 
+GRADEBOOK = ("First Name", "Last Name", "SID", "Email", "Sections")
 COLUMNS = ("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email",
            "raw_score", "late_submission_penalty", "score", "max_score")
 
@@ -31,7 +33,7 @@ def to_csv(students: Iterable[StudentPoints], assignment: ClassAssignment, zone:
     writer.writerow(COLUMNS)
     for one in students:
         score, student = one.score, one.student
-        first, last = (student.first, student.last) if student.last else _names(student.name)
+        first, last = _names(student)
         times = [module.handed.at for module in score.modules
                  if module.handed and module.handed.at]
         row = [assignment.name, *(_iso(at.astimezone(zone) if at else None) or "" for at in (
@@ -45,6 +47,30 @@ def to_csv(students: Iterable[StudentPoints], assignment: ClassAssignment, zone:
         else:
             row += ["", "", ""]
         writer.writerow([*row, number(score.out_of)])
+    return stream.getvalue().encode()
+
+
+def to_gradebook(columns: Mapping[str, Sequence[StudentPoints]]) -> bytes:
+    """Returns one row for each student, with the points of each assignment in a column.
+
+    The other columns are those of the grades that Gradescope exports. The SID is the id of the
+    class where the roster has none. Cells of excused students, and of those without settled
+    points, are empty.
+
+    Args:
+        columns: the students' points by assignment.
+    """
+    students = {one.student.id: one.student for everyone in columns.values() for one in everyone}
+    cells = {(name, one.student.id): number(one.points)
+             for name, everyone in columns.items() for one in everyone
+             if one.settled and one.points is not None}
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow([*GRADEBOOK, *columns])
+    for student in students.values():
+        texts = *_names(student), student.sis_id or student.id, student.email, student.section
+        writer.writerow([*map(harmless_cell, texts),
+                         *(cells.get((name, student.id), "") for name in columns)])
     return stream.getvalue().encode()
 
 
@@ -81,12 +107,14 @@ def harmless_cell(text: str) -> str:
     return f"'{text}" if re.match(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]", text) else text
 
 
-def _names(name: str) -> tuple[str, str]:
+def _names(student: Student) -> tuple[str, str]:
     """Returns first and last names; the last word is the last name unless a comma divides them."""
-    last, comma, first = name.partition(",")
+    if student.last:
+        return student.first, student.last
+    last, comma, first = student.name.partition(",")
     if comma:
         return first.strip(), last.strip()
-    first, _, last = name.strip().rpartition(" ")
+    first, _, last = student.name.strip().rpartition(" ")
     return first, last
 
 
