@@ -1179,6 +1179,11 @@ _MISTAKES = {
     "superfluous argument": "This call has an argument too many.",
     "no precision": "By default, this product rounds float32 operands to TF32, with 10 bits of "
                     "mantissa; `input_precision` asks for more.",
+    "other": "Masked elements get a wrong value here: it has to be neutral for what follows, such "
+             "as 0 for a sum and -inf for a maximum.",
+    "overwritten": "This statement replaces the value of the iteration before: a sum over a loop "
+                   "adds to what it had.",
+    "missing update": "A statement is missing here: a name keeps a value that has to change.",
     "missing statement": "A statement is missing here.",
     "superfluous statement": "This statement does not belong here; without it, the case passes.",
     "no store": "The store of a result is missing here.",

@@ -125,13 +125,14 @@ def _suspects(finding: Finding, text: str, recording: Recording | None,
     if code == "M08":
         return [[*dataflow.lines_of_addresses(text), *launches], rest]
     if code == "L05" and line:
-        return [[line, *dataflow.lines_of_operands(text, line)], rest]
+        return [[line, *dataflow.lines_of_operands(text, line)]]
     if code.startswith("M") and line:
         loops = dataflow.lines_of_loops(text, line)
         near, far = (dataflow.lines_behind(text, line, far=far) for far in (False, True))
         if code in ("M03", "M04"):
             return [[line, *near, *far, *loops], launches, rest]
-        return [[line, *near], [*launches, *far, *loops], rest]
+        callers = dataflow.lines_of_callers(text, line)
+        return [[line, *near, *callers], [*launches, *far, *loops], rest]
     if code.startswith(("S", "Q")):
         return [dataflow.lines_of_results(text, suite.entry), [*launches, *host], rest]
     own = dataflow.lines_of_result(text, _pointers(finding, recording, suite.result_names))

@@ -242,6 +242,19 @@ def lines_behind(text: str, line: int, *, far: bool = False, mask: bool = True) 
     return tuple(sorted(lines - {line}))
 
 
+def lines_of_callers(text: str, line: int) -> Lines:
+    """The lines of other kernels that give a value to a name in the address of a line.
+
+    A kernel that calls another one often gives arguments the names of the parameters.
+    """
+    function = _function_at(text, line)
+    operands = {name for call in _accesses(function) if line in lines_of(call)
+                for name in _address_names(call, mask=True)}
+    parameters = operands.intersection(syntax.parameter_names(function))
+    return tuple(sorted(one for kernel in _kernels(text) if kernel is not function
+                        for one in _lines_assigning(kernel, parameters, 1)))
+
+
 def has_mask(text: str, line: int) -> bool | None:
     """Whether the load or store of a line has a mask; None where the text does not show it."""
     masked = {len(call.args) > _MASK_POSITION[_method(call)]

@@ -28,9 +28,14 @@ def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
         theirs: the right statement; None where ``mine`` is one too many.
     """
     if mine is None or theirs is None:
-        stores = _calls(theirs or mine, "store")
-        return ("no store" if stores else "missing statement") if mine is None else \
-            "superfluous statement"
+        if mine is not None:
+            return "superfluous statement"
+        updates = isinstance(theirs, ast.AugAssign) or (
+            isinstance(theirs, ast.Assign) and isinstance(theirs.value, ast.Name))
+        return "no store" if _calls(theirs, "store") else \
+            "missing update" if updates else "missing statement"
+    if isinstance(mine, ast.Assign) and isinstance(theirs, ast.AugAssign):
+        return "overwritten"
     pairs = list(_differing(mine, theirs))
     kind = _of_pair(*pairs[0]) if len(pairs) == 1 else ""
     if kind in ("", "arguments", "name", "bound", "stride"):
@@ -59,6 +64,8 @@ def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
     word = next((node for node in reversed(around) if isinstance(node, ast.keyword)), None)
     called = last_name(call.func) if call else ""
     nearest = around[-1] if around else None
+    if word is not None and word.arg == "other":
+        return "other"
     if _is_number(one) and _is_number(other):
         if called in _REDUCTIONS and (word is None or word.arg == "axis"):
             return "reduction axis"
@@ -207,6 +214,8 @@ def _calls(statement: ast.stmt | None, name: str) -> bool:
 def _is_number(node: ast.AST) -> bool:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         node = node.operand
+    if isinstance(node, ast.Call) and last_name(node.func) == "float":
+        return True  # of "inf"
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import combinations
 
 from grader.submission import syntax
+from grader.submission.dataflow import is_kernel
 from grader.submission.statement_diff import Edit
 
 _Statement = (ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Return | ast.For
@@ -82,6 +83,7 @@ class _Scope:
         bounds: comparisons of an index with a size.
         masked: ids of the values of names that are masks.
         blocks: those of the indices that are blocks.
+        compiled: whether Triton compiles the function.
         programs: how often the function asks for the program's number.
         inner: ids of sums and differences to which the same expression adds more.
     """
@@ -114,6 +116,11 @@ class _Scope:
                 self.twins[name] += [other for other in alike if other != name]
         self.blocks = set[str]()
         self.indices = self._indices(values)
+        broadcast = {node.value.id: "" for node in nodes if isinstance(node, ast.Subscript)
+                     and isinstance(node.value, ast.Name) and isinstance(node.slice, ast.Tuple)}
+        self.indices += [name for name in broadcast
+                         if name in parameters and name not in self.indices]
+        self.blocks |= {*broadcast}
         for name, value in values:
             if name in self.indices:  # such as `start + lanes` and `lanes`
                 for other in syntax.names([value]).intersection(self.indices) - {name}:
@@ -125,14 +132,15 @@ class _Scope:
         for node in named:
             if isinstance(node.ctx, ast.Store):
                 self._first[node.id] = min(node.lineno, self._first.get(node.id, node.lineno))
+        self.compiled = is_kernel(function)
         self.programs = sum(isinstance(node, ast.Call) and
                             syntax.last_name(node.func) == "program_id" for node in nodes)
 
     def kind(self, name: str) -> str:
         """What a name is for, as far as its spelling and its value show."""
         kind = "index" if name in self.indices else _kind(name)
-        loaded = self.programs and kind == "size" and name in self._first and name.islower()
-        return "" if loaded else kind
+        value = kind == "size" and self.compiled and name in self._first and name.islower()
+        return "" if value else kind
 
     def defines(self, names: Iterable[str], statement: ast.stmt) -> bool:
         """Whether all of these names have values where a statement begins, parameters too."""
@@ -313,8 +321,14 @@ def _operands(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
         yield ast.BinOp(node.right, node.op, node.left)
 
 
+def _launch_arguments(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """Neighboring arguments of a launch in each other's place."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+        yield from _arguments(node, scope)
+
+
 def _arguments(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
-    """Neighboring arguments of a launch or of ``where``, ``dot`` and the like swapped."""
+    """Neighboring arguments of ``where``, ``dot``, an allocation and the like swapped."""
     if not isinstance(node, ast.Call):
         return
     for at, (one, other) in enumerate(zip(node.args, node.args[1:], strict=False)):
@@ -325,8 +339,9 @@ def _arguments(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
 
 def _alike(one: ast.expr, other: ast.expr) -> bool:
     """Whether two arguments can be mistaken for each other."""
-    pointers = ["ptr" in ast.unparse(node) for node in (one, other)]
-    return type(one) is type(other) and pointers[0] == pointers[1]
+    written = [ast.unparse(node) for node in (one, other)]
+    return type(one) is type(other) and written[0].isupper() == written[1].isupper() and \
+        ("ptr" in written[0]) == ("ptr" in written[1])
 
 
 def _swapped_strides(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
@@ -517,12 +532,14 @@ def _alike_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
 
 
 def _size_or_stride(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
-    """A size for a stride and the reverse."""
+    """A size for a stride and the reverse, as the factor of an index."""
     other = {"size": "stride", "stride": "size"}
-    if isinstance(node, ast.Name) and node.id in scope.every:
-        for name in scope.every:
-            if scope.kind(name) == other.get(scope.kind(node.id)):
-                yield ast.Name(name, ast.Load())
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for factor in (node.left, node.right):
+            if isinstance(factor, ast.Name) and factor.id in scope.every:
+                yield from (_with(node, factor, ast.Name(name, ast.Load()))
+                            for name in scope.every
+                            if scope.kind(name) == other.get(scope.kind(factor.id)))
 
 
 def _other_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
@@ -571,7 +588,7 @@ def _parts(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
 
 def _operators(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
     """Another operator."""
-    if isinstance(node, ast.BinOp):
+    if isinstance(node, ast.BinOp) and not any(map(_is_pointer, _terms(node))):
         for other in _OTHER_OPERATOR.get(type(node.op), ()):
             yield ast.BinOp(node.left, other(), node.right)
         if isinstance(node.op, ast.FloorDiv):
@@ -600,11 +617,11 @@ def _with(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
 
 # How unlikely each kind of mistake is. A statement of the next group is less likely by ``_GROUP``.
 _UNLIKELY: dict[_Changes, float] = {
-    _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0, _conditions: 0.5, _axes: 0.5,
-    _swapped_strides: 0.5, _operands: 1, _broadcasts: 1, _twins: 1, _similar_names: 1,
-    _begins: 1, _swapped_names: 1.5, _comparisons: 2, _functions: 2, _arguments: 2,
-    _size_or_stride: 2, _operators: 3, _alike_names: 3, _size_factors: 3, _numbers: 4, _parts: 4,
-    _all_broadcasts: 4, _other_names: 6}
+    _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0, _conditions: 0.5,
+    _launch_arguments: 0, _axes: 0.5, _swapped_strides: 0.5, _operands: 1, _twins: 1,
+    _similar_names: 1, _begins: 1, _broadcasts: 1.5, _swapped_names: 1.5, _comparisons: 2,
+    _functions: 2, _arguments: 2, _size_or_stride: 2, _operators: 2.5, _alike_names: 3,
+    _size_factors: 3, _numbers: 4, _parts: 4, _all_broadcasts: 4, _other_names: 6}
 _GROUP = 1.5
 _MOST_UPDATES = 6  # of loops, that are tried
 _MOST_INDICES = 3  # that are tried with a stride

@@ -10,6 +10,7 @@ import grader
 from grader.diagnosis import codes, messages, solution_contrast
 from grader.diagnosis.solution_contrast import MOST_RUNS, Cause, causes, repair
 from grader.report import Finding
+from grader.submission import dataflow
 from grader.suite.mutants import Mutant, Patch
 from tests.diagnosis.test_todo_pointers import MODULES
 
@@ -316,7 +317,9 @@ def test_a_typical_mistake_is_repaired_in_few_runs(old, new):
 
 
 @pytest.mark.parametrize(("old", "new", "kind", "line"), [
-    ("        m_i = m_new\n", "", "missing statement", 16),
+    ("        m_i = m_new\n", "", "missing update", 16),
+    ("total = total * tl.exp(m_i - m_new) + tl.sum(e, axis=0)", "total = tl.sum(e, axis=0)",
+     "overwritten", 16),
     ("range(0, n_cols, BLOCK)", "range(0, n_rows, BLOCK)", "name", 11),
     ("cols = start + lanes", "cols = lanes", "missing term", 12),
     ("x_ptr + cols", "x_ptr + lanes", "name", 13),
@@ -324,7 +327,11 @@ def test_a_typical_mistake_is_repaired_in_few_runs(old, new):
     ("tile * BLOCK + tl", "tile + tl", "missing factor", 8),
 ])
 def test_mistakes_of_loops_and_indices_are_repaired(old, new, kind, line):
-    cause, _ = _repaired(OWN_LOOP, old, new)
+    right = OWN_LOOP
+    if kind == "overwritten":  # a sum that is not rescaled
+        right, old = right.replace(old, "total += tl.sum(e, axis=0)"), "total += tl.sum(e, axis=0)"
+
+    cause, _ = _repaired(right, old, new)
 
     assert (cause.kind, cause.line) == (kind, line)
 
@@ -335,6 +342,16 @@ def test_a_stride_that_nothing_uses_is_named():
     (cause,) = repair(wrong, [range(20)], lambda text: "stride_xn + row * stride_xm" in text)
 
     assert (cause.kind, cause.line, cause.unused) == ("missing term", 7, ("stride_xm",))
+
+
+def test_a_launch_and_the_caller_of_a_helper_are_tried():
+    text = "@triton.jit\ndef load(x_ptr, offs):\n    return tl.load(x_ptr + offs)\n\n\n" \
+        "@triton.jit\ndef kernel(x_ptr, y_ptr):\n    x_ptr += 1\n    x_ptr *= 2\n"
+
+    assert dataflow.lines_of_callers(text, 3) == (8, 9)
+    (cause,) = repair("def f(x, y):\n    kernel[(1,)](y, x, 4)\n", [[2]],
+                      lambda text: "(x, y, 4)" in text)
+    assert (cause.kind, cause.line) == ("arguments", 2)
 
 
 def test_a_right_loop_lacks_no_update():

@@ -54,7 +54,10 @@ KINDS = [
     ("block = 1000", "block = 1024", "number"),
     ("x = a", "x = b", "name"),
     (None, "tl.store(p, x)", "no store"),
-    (None, "acc *= scale", "missing statement"),
+    (None, "acc *= scale", "missing update"),
+    (None, "y = f(x)", "missing statement"),
+    ("acc = a * b", "acc += a * b", "overwritten"),
+    ("x = tl.load(p, mask=m, other=0.0)", "x = tl.load(p, mask=m, other=-float('inf'))", "other"),
     ("kernel[grid](x)", None, "superfluous statement"),
     ("x = f(a)", "x = g(h(b), c)", ""),
 ]
