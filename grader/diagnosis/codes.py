@@ -61,7 +61,7 @@ MEANINGS = {
     "T01": "The kernels read or write memory more often than necessary.",
     "T02": "Memory is moved in sectors of 32 bytes: consecutive elements of a block should be "
            "contiguous in memory, so that the access is coalesced.",
-    "T03": "The work is split into more launches or programs than necessary.",
+    "T03": "The work is split into too many launches or programs, or into too few.",
     "T04": "A program holds more values than fit in the registers of its threads: use smaller "
            "blocks or more warps.",
     "T06": "The compiler could not generate the fast instructions; check which sizes, dtypes and "

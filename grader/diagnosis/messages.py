@@ -907,6 +907,9 @@ _FAULTS: dict[str, _Form] = {
     "slow traffic": lambda n_bytes, least, **more: _too_slow(
         f"move at least {n_bytes:,} bytes between memory and caches, where {least:,} are "
         "required", **more),
+    "few SMs": lambda programs, used, multiprocessors, **more: _too_slow(
+        f"run on {used} of {multiprocessors} SMs (streaming multiprocessors), with "
+        f"{programs} program{'s' * (programs > 1)}", **more),
     "slow products": lambda operations, ms, **more: _too_slow(
         f"compute {operations:,} FLOP with tl.dot, which take at least {ms:.3g} ms on the units "
         "that they use", **more),
@@ -981,8 +984,8 @@ _DEFECTS: dict[str, tuple[_Form, _Form]] = {
             "At this one, no kernel can be much faster."),
     "too few programs": (
         lambda programs, multiprocessors:
-            f"{programs} program{'s' * (programs > 1)} for {multiprocessors} SMs "
-            "(streaming multiprocessors): the other SMs are idle",
+            f"{programs} program{'s' * (programs > 1)}: {programs} of {multiprocessors} SMs "
+            f"(streaming multiprocessors) work{'s' * (programs == 1)}, the others are idle",
         "Split the work into more programs, also along the reduction axis."),
     "wave tail": (
         "{programs} programs on {multiprocessors} SMs (streaming multiprocessors) run in {turns} "

@@ -287,7 +287,9 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
             findings = findings or _wrong(suite, case, recording, results, inputs, rows)
     if verdict is Verdict.FAILED and not findings:
         impossible = measurement.impossible(measured, needed, ceilings)
-        findings.append(Finding("T08" if impossible else "T07", sentence(words)))
+        causes = () if impossible else forecast.defects
+        findings.append(Finding("T08" if impossible else "T07",
+                                " ".join(map(sentence, (words, *causes)))))
     share = measurement.share(measured, needed, ceilings, units)
     facts = forecast.facts | {"measured": words} | _beside(forecast, measured.ms)
     if limits.stretch is not None and verdict is Verdict.PASSED:

@@ -13,7 +13,12 @@ from typing import Any
 
 from grader.diagnosis.explain import result_of
 from grader.engine.compiler.targets import Target
-from grader.engine.compiler.time_lower_bound import least_seconds, moving_seconds
+from grader.engine.compiler.time_lower_bound import (
+    least_seconds,
+    moving_seconds,
+    sm_seconds,
+    used_sms,
+)
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import percent
 from grader.finding import fault
@@ -67,8 +72,9 @@ class Forecast:
 
     ``broken`` is what the launches or their code do not keep to, whatever a clock would show, and
     ``bound`` why they must be too slow. ``expected`` is a sentence on what a clock would most
-    likely show, ``milliseconds`` the predicted time on ``target``, and ``predicted`` the share of a
-    copy's or a product's speed, beside what the case asks for.
+    likely show, ``defects`` what was observed of each performance defect, ``milliseconds`` the
+    predicted time on ``target``, and ``predicted`` the share of a copy's or a product's speed,
+    beside what the case asks for.
     """
 
     case: Case
@@ -76,6 +82,7 @@ class Forecast:
     broken: tuple[Finding, ...] = ()
     bound: tuple[Finding, ...] = ()
     expected: str = ""
+    defects: tuple[str, ...] = ()
     milliseconds: float | None = None
     target: str = ""
     predicted: Mapping[str, Any] | None = None
@@ -116,13 +123,14 @@ def forecast(case: Case, suite: Suite, inputs: Sequence[Any], examined: Examined
         ):
             facts, broken = facts | more_facts, [*broken, *findings]
     time = examined.prediction.seconds * 1e3 if examined.prediction else None
+    defects = tuple(one.seen for one in examined.defects if one.weight == "defect")
     expected = _open(examined, needed, yardstick, limits, target, surveys, failed)
     predicted = None
     if time is not None and limits.pass_at >= measurement.SOME:
         predicted = {"ms": time, "share": yardstick.fast * 1e3 / time, "of": yardstick.name,
                      "target": target.title, "pass_at": limits.pass_at, "stretch": limits.stretch}
-    return Forecast(case, facts, tuple(broken), tuple(bound), expected, time, target.title,
-                    predicted)
+    return Forecast(case, facts, tuple(broken), tuple(bound), expected, defects, time,
+                    target.title, predicted)
 
 
 def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits,
@@ -146,6 +154,11 @@ def _bounded(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Lim
                        if survey.surely is not None)
     speeds = {"most": percent(best), "gpu": target.title, "verb": yardstick.verb,
               "asked": percent(limits.pass_at)}
+    slowest, binary, _ = max(surveyed, key=lambda one: sm_seconds(one[0], target, one[1]))
+    if sm_seconds(slowest, target, binary) >= seconds / 2:
+        return facts, [Finding("T03", fault(
+            "few SMs", programs=slowest.programs, used=used_sms(slowest, target, binary),
+            multiprocessors=target.multiprocessors, **speeds))]
     cause = fault("slow traffic", n_bytes=surely, least=needed.bytes, **speeds) \
         if moving >= seconds / 2 else \
         fault("slow products", operations=sum(survey.flops for survey, *_ in surveyed),
@@ -161,7 +174,8 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
         return f"a GPU is needed: {examined.unknown[0]}"
     if examined.prediction is None:
         return "a GPU is needed: its time cannot be predicted"
-    defects = dict.fromkeys(one.name for one in examined.defects if one.weight == "defect")
+    defects = {one.name: f"{one.name} ({one.seen})" if one.code == "T03" else one.name
+               for one in examined.defects if one.weight == "defect"}
     seconds = examined.prediction.seconds
     if limits.pass_at < measurement.SOME:
         return "a GPU is needed: this case checks values at this size, not speed"
@@ -171,7 +185,8 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
            f"by {_BOUNDS[examined.prediction.bound]}, {rate}{percent(share)} of " \
            f"{yardstick.name} speed where {percent(limits.pass_at)} is required"
     if defects:
-        return f"a GPU is needed; {prediction}. `tritonlab inspect` reports: {', '.join(defects)}"
+        return f"a GPU is needed; {prediction}. `tritonlab inspect` reports: " \
+               f"{', '.join(defects.values())}"
     moved = sum(survey.loaded.high + survey.stored.high for survey in surveys)
     if surveys and moved < WHOLE * needed.bytes:
         return (f"a GPU is needed; {prediction}, but only {moved / needed.bytes:.2f}x of the "

@@ -12,6 +12,7 @@ from grader.judge import gpu_verdicts, large_tensors, perf_bound
 from grader.report import Finding
 from grader.suite import Amplitude, Tolerance, performance, rand
 from tests.judge.test_grade import KERNEL, SUITE, graded  # noqa: F401 - a fixture
+from tests.judge.test_perf_bound import FEW
 from tests.support import simulated
 from tests.support.gpu_differences import differences
 
@@ -108,6 +109,18 @@ def test_a_slow_kernel_fails_by_the_clock(gpu, on_gpu):
     assert (slow.verdict, slow.findings[0].code) == (Verdict.FAILED, "T07")
     assert slow.findings[0].seen.startswith("1.93 TB/s, 45 % of this GPU's copy speed, 70 % is "
                                             "required")
+
+
+def test_a_slow_kernel_on_few_sms_is_told_so(gpu, on_gpu):
+    gpu(simulated.taking(2 * FAST * 64))
+    case = performance("4 194 304 floats", rand(64 * N), pass_at=0.7)
+
+    report = on_gpu(FEW.replace("PROGRAMS", "16"), replace(SUITE, cases=[SUITE.cases[0], case]))
+
+    seen = result(report, case.name).findings[0].seen
+    assert "70 % is required" in seen
+    assert seen.endswith("16 programs: 16 of 132 SMs (streaming multiprocessors) work, the others "
+                         "are idle.")
 
 
 def test_a_time_that_stays_noisy_decides_nothing(gpu, on_gpu):

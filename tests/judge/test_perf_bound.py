@@ -315,7 +315,7 @@ def test_a_kernel_lies_under_the_roof_of_what_its_products_multiply(code, units)
 def test_nothing_is_proved_by_what_was_guessed_of_programs_that_share():
     """Of blocks that the programs of a wave have in common, while a part of the wave was run."""
     binary_, target = binary(tensor_cores="wgmma"), find("h200")
-    known = Survey("k", (1, 1, 1), 1, 1, (), {}, Interval(4 << 30, 4 << 30), Interval(0, 0), 0,
+    known = Survey("k", (132, 1, 1), 132, 1, (), {}, Interval(4 << 30, 4 << 30), Interval(0, 0), 0,
                    0, 0)
 
     guessed = least_seconds(replace(known, surely=1 << 30), target, binary_)
@@ -631,3 +631,47 @@ def test_with_less_effort_nothing_is_compiled_for_what_failed_already(
                       for name in (REAL.name, "compiled"))
     assert (real.reason == SPARED) is spared
     assert ("spills" not in compiled.facts) is spared
+
+
+FEW = """\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    for start in range(tl.program_id(0) * BLOCK, N, tl.num_programs(0) * BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + offs, mask=offs < N)
+        tl.store(out_ptr + offs, x * 2, mask=offs < N)
+
+
+def double(x):
+    out = torch.empty_like(x)
+    double_kernel[(PROGRAMS,)](x, out, x.numel(), BLOCK=2048)
+    return out
+"""
+
+
+def test_few_programs_cannot_be_fast_because_most_sms_are_idle(judged):
+    result = judged(FEW.replace("PROGRAMS", "8"))
+
+    assert result.verdict is Verdict.FAILED
+    finding, = result.findings
+    assert finding.code == "T03"
+    assert "The launches run on 8 of 132 SMs (streaming multiprocessors), with 8 programs: they " \
+           "reach at most " in finding.seen
+    assert "80 % is required" in finding.seen
+
+
+@pytest.mark.parametrize(("programs", "says"), [
+    ("16", "inspect` reports: too few programs (16 programs: 16 of 132 SMs (streaming "
+           "multiprocessors) work, the others are idle)"),
+    ("1056", "expected to pass on a GPU"),
+])
+def test_more_programs_are_left_to_the_clock_with_what_is_known(judged, programs, says):
+    result = judged(FEW.replace("PROGRAMS", programs))
+
+    assert result.verdict is Verdict.SKIPPED
+    assert says in result.reason
