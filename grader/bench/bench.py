@@ -18,15 +18,15 @@ from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import Ceilings, Measurement, Units
 from grader.gpu import client, detect
 from grader.gpu.client import NoGpu
-from grader.judge import large_tensors, oversized, single_case
-from grader.judge.case import verdict
+from grader.judge import large_tensors, single_case
+from grader.judge.case import first_wrong
 from grader.judge.context import Context
 from grader.judge.draws import Draws, rolled
 from grader.judge.launch_report import examine_call, recordings_of
 from grader.judge.perf_bound import MATMUL_OF_PEAK, peak_of
 from grader.processes.replies import Stopped
 from grader.recording.model import Recording
-from grader.report import CaseResult, Finding, Kind, Verdict, versions
+from grader.report import CaseResult, Finding, Kind, versions
 from grader.sandbox import Sandbox
 from grader.submission import source
 from grader.suite import Bench, Case, Cost, Suite
@@ -240,17 +240,8 @@ def _kernels(part: Suite, ctx: Context, clock: Clock, name: str,
 
 def _first_wrong(part: Suite, ctx: Context) -> CaseResult | None:
     """The first case that shows wrong values; a wrong kernel may be as fast as it likes."""
-    for case in value_cases(part):
-        result = verdict(case, ctx)
-        if result.verdict in (Verdict.FAILED, Verdict.ERROR):
-            return single_case.diagnosed(result, ctx)
-    return None
-
-
-def value_cases(part: Suite) -> list[Case]:
-    """The cases whose values decide whether a function is timed."""
-    return [case for case in part.cases if case.kind in (Kind.CORRECTNESS, Kind.EDGE)
-            and oversized.runs_whole(case) and not (case.raises or case.advisory)]
+    result = first_wrong(part, ctx)
+    return result and single_case.diagnosed(result, ctx)
 
 
 def _outlines(suite: Suite, part: Suite, plan: Bench, size: int) -> list[Any]:

@@ -1,7 +1,7 @@
 """Inspection: what the compiler made of a submission for a target, and what that moves."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from itertools import repeat
 from operator import add
@@ -15,14 +15,16 @@ from grader.diagnosis.explain import explain_findings
 from grader.diagnosis.perf_lints import Defect, peak, spills
 from grader.engine.compiler.targets import Target
 from grader.judge import oversized, single_case
+from grader.judge.case import first_wrong
 from grader.judge.context import Context
 from grader.judge.launch_report import Examined, InspectedLaunch, examine_call
 from grader.processes.replies import Stopped
 from grader.recording.compiled_kernel import Binary
 from grader.recording.launch_stats import Prediction, Traffic
-from grader.report import EXIT_FAILED, EXIT_PASSED, Finding, Kind, versions
+from grader.report import EXIT_FAILED, EXIT_PASSED, CaseResult, Finding, Kind, versions
 from grader.sandbox import Sandbox
 from grader.submission import source
+from grader.submission.launch_parameters import Value, with_values
 from grader.suite import Case, Cost, Suite, case_selection
 
 SCHEMA = 1
@@ -147,6 +149,8 @@ class Inspection:
     target: Target
     cases: tuple[InspectedCase, ...]
     versions: Mapping[str, str]
+    values: Mapping[str, Value] = field(default_factory=dict)  # set instead of those of ``text``
+    wrong: CaseResult | None = None  # of the first case whose results are wrong with these values
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -169,7 +173,8 @@ class Inspection:
     @property
     def clean(self) -> bool:
         """Whether everything compiles, and nothing more than hints was found."""
-        return not self.findings and all(defect.weight == "hint" for defect in self.defects)
+        return not (self.findings or self.wrong) and all(
+            defect.weight == "hint" for defect in self.defects)
 
     @property
     def largest(self) -> InspectedCase | None:
@@ -191,7 +196,10 @@ class Inspection:
         return {
             "schema": SCHEMA, "suite": self.suite, "source_sha256": self.source_sha256,
             "target": asdict(self.target), "versions": dict(self.versions),
-            "exit_code": self.exit_code,
+            "exit_code": self.exit_code, "values": dict(self.values),
+            "wrong": {"case": self.wrong.name,
+                      "findings": [finding.to_dict() for finding in self.wrong.findings]}
+            if self.wrong else None,
             "cases": [self._case(case, listings) for case in self.cases],
         }
 
@@ -254,7 +262,7 @@ def _predicted(prediction: Prediction | None) -> dict[str, Any] | None:
 
 def inspect(kernel: Path, suite: Suite, target: Target, *, sandbox: Sandbox,
             case: str | None = None, on_event: OnEvent | None = None,
-            listings: bool = False) -> Inspection:
+            listings: bool = False, values: Mapping[str, Value] | None = None) -> Inspection:
     """Compiles a submission's launches for a target and inspects the result; judges nothing.
 
     Args:
@@ -263,8 +271,11 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, sandbox: Sandbox,
             performance cases are looked at, else the first correctness case.
         on_event: gets the name of each case that begins.
         listings: give PTX and SASS of each launch too.
+        values: of launch parameters, instead of those in the file. They may make results wrong, so
+            the values of the functions are checked too.
 
     Raises:
+        grader.submission.launch_parameters.UnknownParameter: the file has none of such a name.
         grader.submission.source.UnreadableSubmission: there is no file to read.
         grader.suite.case_selection.UnknownCase: ``case`` means no case, or several.
         grader.sandbox.SandboxBroken: the grader's processes do not start.
@@ -276,10 +287,25 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, sandbox: Sandbox,
     if refused:
         inspected = [InspectedCase("the file can be compiled", Kind.CORRECTNESS,
                                    findings=explain_findings(refused, suite, submitted))]
-    else:
-        inspected = list(_inspected(submitted, suite, chosen, target, sandbox, listings, tell))
+        return Inspection(suite.name, submitted.text, submitted.sha256, target, tuple(inspected),
+                          versions())
+    changed = submitted.with_text(with_values(submitted.text, values)) if values else submitted
+    inspected = list(_inspected(changed, suite, chosen, target, sandbox, listings, tell))
+    wrong = None
+    if values and not any(case.findings for case in inspected):
+        tell("values")
+        wrong = _first_wrong(changed, suite, chosen, sandbox)
     return Inspection(suite.name, submitted.text, submitted.sha256, target, tuple(inspected),
-                      versions())
+                      versions(), values or {}, wrong)
+
+
+def _first_wrong(changed: source.Source, suite: Suite, chosen: Sequence[Case],
+                 sandbox: Sandbox) -> CaseResult | None:
+    """The first wrong result of the functions of these cases."""
+    with Context(changed, suite, sandbox, effort="uncompiled") as ctx:
+        ctx.diagnoses = False
+        parts = {part.entry: part for part in map(ctx.part, chosen)}
+        return next(filter(None, (first_wrong(part, ctx) for part in parts.values())), None)
 
 
 def cases_of(suite: Suite, wanted: str | None = None) -> list[Case]:

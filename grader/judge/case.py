@@ -23,7 +23,7 @@ from grader.recording.arena import SparseTensor
 from grader.recording.model import MAX_SAMPLED_PROGRAMS
 from grader.report import AFTER_FAILURE, SPARED, CaseResult, Finding, Kind, Skip, Verdict
 from grader.sandbox import SandboxBroken, cancellation
-from grader.suite import Case, Property
+from grader.suite import Case, Property, Suite
 from grader.suite.sizes import Drawn, words
 
 SHRINK_S = 10.0  # most failures shrink in a tenth of a second
@@ -86,6 +86,19 @@ def verdict(case: Case, ctx: Context) -> CaseResult:
     if not (ctx.in_steps and result.findings and result.findings[0].means == NOT_WRITTEN):
         ctx.schedule.note(result)
     return result
+
+
+def value_cases(part: Suite) -> list[Case]:
+    """The cases whose values decide whether a function's speed means anything."""
+    return [case for case in part.cases if case.kind in (Kind.CORRECTNESS, Kind.EDGE)
+            and oversized.runs_whole(case) and not (case.raises or case.advisory)]
+
+
+def first_wrong(part: Suite, ctx: Context) -> CaseResult | None:
+    """The first case of a function that shows wrong values, or None."""
+    results = (verdict(case, ctx) for case in value_cases(part))
+    return next((result for result in results
+                 if result.verdict in (Verdict.FAILED, Verdict.ERROR)), None)
 
 
 def _too_late(case: Case, ctx: Context) -> CaseResult:

@@ -87,6 +87,11 @@ class Forecast:
     target: str = ""
     predicted: Mapping[str, Any] | None = None
 
+    @property
+    def likely(self) -> bool:
+        """Whether the case is expected to pass, unless it breaks a limit."""
+        return self.expected.startswith(_LIKELY)
+
     def result(self) -> CaseResult:
         """The verdict where there is no GPU: a prediction never decides."""
         result = result_of(self.case, [*self.bound, *self.broken], self.facts)
@@ -194,10 +199,11 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
     if failed:
         return f"a GPU is needed; {prediction}, but a case before this one has failed"
     if share >= limits.pass_at + EXPECTED:
-        return f"expected to pass on a GPU; {prediction}"
+        return f"{_LIKELY}; {prediction}"
     return f"a GPU is needed; {prediction}"
 
 
+_LIKELY = "expected to pass on a GPU"
 _BOUNDS = {
     "dram": "memory", "l2": "the L2 cache", "compute": "arithmetic", "latency": "waiting",
     "launch": "the launch", "programs": "starting programs", "atomics": "atomics",

@@ -24,6 +24,7 @@ from grader.engine.compiler import targets
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import Ceilings, Gpu, Measurement
 from grader.gpu import client, detect
+from grader.judge.case import value_cases
 from grader.judge.draws import Draws, rolled
 from grader.processes.replies import Timed
 from grader.processes.session import Session
@@ -185,7 +186,7 @@ def test_one_function_of_several_can_be_timed_alone(sandbox):
     suite = suite_of("mastery/01-custom-kernels")
     clock = benched.FakeClock(measured=False)
     glu = next(part for part in the_bench.benched(suite) if part.entry == "glu")
-    assert the_bench.value_cases(glu)
+    assert value_cases(glu)
 
     found = bench(ROOT / "tracks/mastery/01-custom-kernels/kernel.py", suite, clock,
                   function="glu", sandbox=sandbox)

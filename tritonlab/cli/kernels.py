@@ -10,12 +10,16 @@ from grader.engine.compiler import targets
 from tritonlab.cli import options
 from tritonlab.cli.boundary import progress_on, show, verb, warn
 from tritonlab.cli.options import CurrentOr, Json, OfModule, Plain
+from tritonlab.errors import TritonlabError
 from tritonlab.grading import grade as grading
 from tritonlab.progress import caches
 from tritonlab.workspace import course_choice, output_files
 from tritonlab.workspace.submission import resolve
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from grader.submission.launch_parameters import Value
     from tritonlab.render.screen import Screen
 
 
@@ -32,6 +36,10 @@ def inspect(
     ptx: Annotated[bool, typer.Option("--ptx", help="Also print the PTX, by source line.")] = False,
     sass: Annotated[bool, typer.Option(
         "--sass", help="Also print the machine code (SASS), by source line.")] = False,
+    set_: Annotated[list[str] | None, typer.Option(
+        "--set", metavar="NAME=VALUE",
+        help="Value of a constant or launch parameter, such as BLOCK_N=128 or num_warps=8. With "
+             "several values, such as 64,128, a table compares them.")] = None,
     html: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Write an HTML page instead.")] = None,
     as_json: Json = False, plain: Plain = False,
@@ -41,10 +49,18 @@ def inspect(
     from tritonlab.render import inspect_text as view
 
     the_target = grading.find_target(target)
+    settings = kernels.settings_of(set_ or ())
+    if any(len(values) > 1 for values in settings.values()):
+        if html is not None or ptx or sass:
+            raise TritonlabError("A table of several values has no page and no listings.",
+                                 "Give each parameter one value, or leave these options out.")
+        return _sweep(exercise, module_id, the_target, settings, case, as_json=as_json, plain=plain)
+    values = {name: value for name, (value,) in settings.items()}
     output_files.check(html)
     submission = resolve(course_choice.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
-        inspected = kernels.inspect(submission, the_target, case=case, on_event=progress,
+        inspected = kernels.inspect(submission, the_target, case=case, values=values,
+                                    on_event=progress,
                                     listings=ptx or sass or html is not None)
     command, before = submission.command, "Next: "
     if not inspected.clean:
@@ -62,6 +78,21 @@ def inspect(
          lambda screen: view.show(screen, submission.module, inspected, html, ptx=ptx, sass=sass),
          command, before)
     return inspected.exit_code
+
+
+def _sweep(exercise: str | None, module_id: str | None, target: targets.Target,
+           settings: "Mapping[str, Sequence[Value]]", case: str | None, *, as_json: bool,
+           plain: bool) -> int:
+    from tritonlab.grading import kernels
+    from tritonlab.render import sweep_text as view
+
+    submission = resolve(course_choice.load(), exercise, module_id)
+    with progress_on(plain or as_json) as progress:
+        swept = kernels.sweep(submission, target, settings, case=case, on_event=progress)
+    show(as_json, plain, {"module": submission.module.id, **swept.to_dict()},
+         lambda screen: view.show(screen, submission.module, swept), submission.typed("inspect"),
+         f"Edit {submission.to_edit}, then type: ")
+    return swept.exit_code
 
 
 @verb

@@ -1,7 +1,9 @@
 """Inspects the kernels of an exercise as compiled, traces and times them; records nothing."""
 
+import ast
 import contextlib
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from grader.bench import bench as benchmarks
@@ -11,13 +13,16 @@ from grader.engine.compiler.targets import Target
 from grader.gpu import detect
 from grader.gpu.client import NoGpu
 from grader.inspect import inspection
+from grader.inspect import sweep as sweeps
 from grader.inspect.inspection import Inspection
+from grader.inspect.sweep import Sweep
 from grader.sandbox import Sandbox
+from grader.submission.launch_parameters import UnknownParameter, Value
 from grader.text import sentence
 from grader.trace import NoSuchProgram, NotTraceable, TracedCase, is_traceable
 from grader.trace import trace as trace_case
 from tritonlab.course.course import Module
-from tritonlab.errors import BadCourse, TritonlabError, brief
+from tritonlab.errors import BadCourse, TritonlabError, brief, shown
 from tritonlab.grading.grade import SEED, grader_for, invalid_seed, suite_of
 from tritonlab.progress import caches
 from tritonlab.workspace.submission import Submission
@@ -26,14 +31,70 @@ OnEvent = Callable[[str], None]
 
 
 def inspect(submission: Submission, target: Target, *, case: str | None = None,
-            listings: bool = False, on_event: OnEvent | None = None,
-            sandbox: Sandbox | None = None) -> Inspection:
-    """Compiles a submission for a GPU and inspects it; raises as ``grader_for``."""
-    with grader_for(submission.module, sandbox) as box:
-        module = submission.module
-        suite = suite_of(module)
+            listings: bool = False, values: Mapping[str, Value] | None = None,
+            on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Inspection:
+    """Compiles a submission for a GPU and inspects it.
+
+    Raises:
+        TritonlabError: as of ``grader_for``; or the file has no parameter of these names.
+    """
+    with grader_for(submission.module, sandbox) as box, _parameters_of(submission):
+        suite = suite_of(submission.module)
         return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
-                                  on_event=on_event, sandbox=box)
+                                  values=values, on_event=on_event, sandbox=box)
+
+
+def sweep(submission: Submission, target: Target, settings: Mapping[str, Sequence[Value]], *,
+          case: str | None = None, on_event: OnEvent | None = None,
+          sandbox: Sandbox | None = None) -> Sweep:
+    """Inspects a submission with each combination of values; raises as ``inspect``."""
+    with grader_for(submission.module, sandbox) as box, _parameters_of(submission):
+        return sweeps.sweep(submission.kernel, suite_of(submission.module), target, settings,
+                            case=case, on_event=on_event, sandbox=box)
+
+
+@contextlib.contextmanager
+def _parameters_of(submission: Submission) -> Iterator[None]:
+    """Raises TritonlabError for a parameter that the file does not have."""
+    try:
+        yield
+    except UnknownParameter as error:
+        meant = f" Did you mean {error.nearest}?" if error.nearest else ""
+        names = f"It has {', '.join(error.names)}." if error.names else \
+            "It has no constant and no launch that takes one."
+        raise TritonlabError(f"{shown(submission.kernel)} has no parameter '{error.name}'.{meant}",
+                             names) from error
+
+
+def settings_of(words: Sequence[str]) -> dict[str, list[Value]]:
+    """Reads ``NAME=VALUE`` and ``NAME=VALUE,VALUE``.
+
+    Raises:
+        TritonlabError: a text is neither, or there are too many combinations.
+    """
+    settings: dict[str, list[Value]] = {}
+    for word in words:
+        name, equals, values = word.partition("=")
+        if not equals or not name.strip().isidentifier() or not values.strip():
+            raise TritonlabError(f"'{word}' does not set anything.",
+                                 "Write `--set NAME=VALUE`, such as `--set BLOCK_N=64,128`.")
+        settings.setdefault(name.strip(), []).extend(map(_value, values.split(",")))
+    count = math.prod(map(len, settings.values()))
+    if count > sweeps.MOST:
+        raise TritonlabError(f"These are {count} combinations of values; at most {sweeps.MOST} are "
+                             "compared.", "Give some parameters fewer values.")
+    return settings
+
+
+def _value(text: str) -> Value:
+    try:
+        value = ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = ...
+    if value is not None and not isinstance(value, int | float | bool | str):
+        raise TritonlabError(f"'{text.strip()}' is not a value.",
+                             "Give a number, True, False, None or a text in quotes.")
+    return value
 
 
 def trace(submission: Submission, *, case: str | None = None, seed: str | None = None,

@@ -192,6 +192,16 @@ def requests(moved: Traffic) -> str:
     return f", {q.three(moved.sectors_per_request)} sectors per request{hits}"
 
 
+def setting(inspection: Inspection) -> str:
+    """The values that were set, and whether results are right with them."""
+    values = ", ".join(f"{name}={value!r}" for name, value in inspection.values.items())
+    text = f"With {values}; your file, which is shown below, is unchanged."
+    if inspection.wrong is None:
+        return text
+    seen = "".join(f" {finding.seen}" for finding in inspection.wrong.findings[:1])
+    return f"{text} With these values, the case {inspection.wrong.name} fails:{seen}"
+
+
 # Advice, and the roofline
 
 
@@ -268,6 +278,8 @@ def show(screen: Screen, module: Module, inspection: Inspection, page: Path | No
     triton = inspection.versions.get("triton", "")
     screen.line(f"Compiled for an {inspection.target.title} ({inspection.target.name}) with "
                 f"Triton {triton}; no GPU was used.")
+    if inspection.values:
+        screen.line(setting(inspection))
     _findings(screen, module, inspection)
     _table(screen, inspection)
     largest = inspection.largest
