@@ -91,14 +91,14 @@ class _Places:
                 if isinstance(place[0], _CONSTANTS):
                     self.constants.setdefault(name, []).append(place)
         kernels = {one.node.name: one.node for one in kernel_definitions(tree)}
-        known = {name for node in kernels.values() for name in _constexprs(node)} | {*OPTIONS}
+        words = {name for node in kernels.values() for name in _constexprs(node)} | {*OPTIONS}
         self.configs = [_Config(node, _of_config(node)) for node in ast.walk(tree)
                         if isinstance(node, ast.Call) and last_name(node.func) == "Config"]
         self.launches = [
             _launch(node, function, kernels) for node, function in _calls(tree)
             if isinstance(node.func, ast.Subscript) and (
                 last_name(node.func.value) in kernels
-                or any(word.arg in known for word in node.keywords))]
+                or any(one.arg in words for one in node.keywords))]
 
 
 def _launch(call: ast.Call, function: _Function | None,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from grader.submission.launch_parameters import Value
     from tritonlab.render.screen import Screen
+    from tritonlab.workspace.submission import Submission
 
 
 @verb
@@ -40,6 +41,10 @@ def inspect(
         "--set", metavar="NAME=VALUE",
         help="Value of a constant or launch parameter, such as BLOCK_N=128 or num_warps=8. With "
              "several values, such as 64,128, a table compares them.")] = None,
+    against: Annotated[str | None, typer.Option(
+        metavar="FILE or last",
+        help="Compare with another version: a file, or the last one that was graded or "
+             "inspected.")] = None,
     html: Annotated[Path | None, typer.Option(
         metavar="FILE", help="Write an HTML page instead.")] = None,
     as_json: Json = False, plain: Plain = False,
@@ -50,14 +55,20 @@ def inspect(
 
     the_target = grading.find_target(target)
     settings = kernels.settings_of(set_ or ())
-    if any(len(values) > 1 for values in settings.values()):
-        if html is not None or ptx or sass:
-            raise TritonlabError("A table of several values has no page and no listings.",
-                                 "Give each parameter one value, or leave these options out.")
-        return _sweep(exercise, module_id, the_target, settings, case, as_json=as_json, plain=plain)
-    values = {name: value for name, (value,) in settings.items()}
+    several = any(len(values) > 1 for values in settings.values())
+    if (several or against is not None) and (html is not None or ptx or sass):
+        raise TritonlabError("A table of several versions has no page and no listings.",
+                             "Leave out --html, --ptx and --sass.")
+    if several and against is not None:
+        raise TritonlabError("--against compares with one version of yours.",
+                             "Give each parameter of --set one value.")
     output_files.check(html)
     submission = resolve(course_choice.load(), exercise, module_id)
+    if several:
+        return _sweep(submission, the_target, settings, case, as_json=as_json, plain=plain)
+    values = {name: value for name, (value,) in settings.items()}
+    if against is not None:
+        return _compare(submission, the_target, against, case, values, as_json=as_json, plain=plain)
     with progress_on(plain or as_json) as progress:
         inspected = kernels.inspect(submission, the_target, case=case, values=values,
                                     on_event=progress,
@@ -80,13 +91,27 @@ def inspect(
     return inspected.exit_code
 
 
-def _sweep(exercise: str | None, module_id: str | None, target: targets.Target,
+def _compare(submission: "Submission", target: targets.Target, against: str, case: str | None,
+             values: "Mapping[str, Value]", *, as_json: bool, plain: bool) -> int:
+    from tritonlab.grading import kernels
+    from tritonlab.render import comparison_text as view
+
+    with progress_on(plain or as_json) as progress:
+        compared = kernels.compare(submission, target, against, case=case, values=values,
+                                   on_event=progress)
+    show(as_json, plain, {"module": submission.module.id, **compared.to_dict()},
+         lambda screen: view.show(screen, submission.module, compared),
+         submission.typed("inspect") + f" --against {shlex.quote(against)}",
+         f"Edit {submission.to_edit}, then type: ")
+    return compared.exit_code
+
+
+def _sweep(submission: "Submission", target: targets.Target,
            settings: "Mapping[str, Sequence[Value]]", case: str | None, *, as_json: bool,
            plain: bool) -> int:
     from tritonlab.grading import kernels
     from tritonlab.render import sweep_text as view
 
-    submission = resolve(course_choice.load(), exercise, module_id)
     with progress_on(plain or as_json) as progress:
         swept = kernels.sweep(submission, target, settings, case=case, on_event=progress)
     show(as_json, plain, {"module": submission.module.id, **swept.to_dict()},

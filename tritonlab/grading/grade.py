@@ -17,7 +17,7 @@ from tritonlab.course.course import Course, HintGroup, Module
 from tritonlab.errors import BadCourse, CannotGrade, NotSaved, TritonlabError, UnusableFile, brief
 from tritonlab.progress import caches, certificate
 from tritonlab.progress.journal import JournalReading
-from tritonlab.workspace import passed_sources
+from tritonlab.workspace import kept_versions, passed_sources
 from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                               cancelled=cancelled, steps=steps_of(submission.module))
     if submission.workspace is not None:
         _save_failures(submission.workspace.mark, submission.module, report)
+        if submission.in_place:
+            kept_versions.keep(submission.workspace.mark, submission.module, content)
     if submission.workspace and submission.in_place and not report.partial \
             and report.verdict is Verdict.PASSED:
         passed_sources.keep(submission.workspace.mark, submission.module, content,

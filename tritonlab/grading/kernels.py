@@ -3,8 +3,10 @@
 import ast
 import contextlib
 import math
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from grader.bench import bench as benchmarks
 from grader.bench.bench import Clock, Predicted, measuring
@@ -14,6 +16,7 @@ from grader.gpu import detect
 from grader.gpu.client import NoGpu
 from grader.inspect import inspection
 from grader.inspect import sweep as sweeps
+from grader.inspect.comparison import Comparison
 from grader.inspect.inspection import Inspection
 from grader.inspect.sweep import Sweep
 from grader.sandbox import Sandbox
@@ -21,10 +24,12 @@ from grader.submission.launch_parameters import UnknownParameter, Value
 from grader.text import sentence
 from grader.trace import NoSuchProgram, NotTraceable, TracedCase, is_traceable
 from grader.trace import trace as trace_case
-from tritonlab.course.course import Module
+from tritonlab.course.course import EXERCISE, Module
 from tritonlab.errors import BadCourse, TritonlabError, brief, shown
 from tritonlab.grading.grade import SEED, grader_for, invalid_seed, suite_of
 from tritonlab.progress import caches
+from tritonlab.workspace import kept_versions, workspace
+from tritonlab.workspace.passed_sources import snapshot
 from tritonlab.workspace.submission import Submission
 
 OnEvent = Callable[[str], None]
@@ -33,15 +38,20 @@ OnEvent = Callable[[str], None]
 def inspect(submission: Submission, target: Target, *, case: str | None = None,
             listings: bool = False, values: Mapping[str, Value] | None = None,
             on_event: OnEvent | None = None, sandbox: Sandbox | None = None) -> Inspection:
-    """Compiles a submission for a GPU and inspects it.
+    """Compiles a submission for a GPU and inspects it; the workspace keeps this version.
 
     Raises:
         TritonlabError: as of ``grader_for``; or the file has no parameter of these names.
     """
+    content = snapshot(submission)
     with grader_for(submission.module, sandbox) as box, _parameters_of(submission):
         suite = suite_of(submission.module)
-        return inspection.inspect(submission.kernel, suite, target, case=case, listings=listings,
-                                  values=values, on_event=on_event, sandbox=box)
+        inspected = inspection.inspect(submission.kernel, suite, target, case=case,
+                                       listings=listings, values=values, on_event=on_event,
+                                       sandbox=box)
+    if submission.workspace is not None and submission.in_place:
+        kept_versions.keep(submission.workspace.mark, submission.module, content)
+    return inspected
 
 
 def sweep(submission: Submission, target: Target, settings: Mapping[str, Sequence[Value]], *,
@@ -51,6 +61,54 @@ def sweep(submission: Submission, target: Target, settings: Mapping[str, Sequenc
     with grader_for(submission.module, sandbox) as box, _parameters_of(submission):
         return sweeps.sweep(submission.kernel, suite_of(submission.module), target, settings,
                             case=case, on_event=on_event, sandbox=box)
+
+
+LAST = "last"
+
+
+def compare(submission: Submission, target: Target, against: str, *, case: str | None = None,
+            values: Mapping[str, Value] | None = None, on_event: OnEvent | None = None,
+            sandbox: Sandbox | None = None) -> Comparison:
+    """Inspects a submission beside another version of it.
+
+    Args:
+        against: the path of the other version, or ``last``: the version before this one that was
+            graded or inspected in the workspace.
+
+    Raises:
+        TritonlabError: as of ``inspect``; or there is no such version.
+    """
+    with tempfile.TemporaryDirectory(prefix="tritonlab-") as folder:
+        if against == LAST:
+            kernel, label = _last(submission, Path(folder)), "the last one"
+        else:
+            kernel = Path(against).expanduser()
+            workspace.check_file(kernel)
+            label = shown(kernel)
+        with grader_for(submission.module, sandbox) as box:
+            one, other = (
+                inspect(version, target, case=case, values=own, on_event=on_event, sandbox=box,
+                        listings=True)
+                for version, own in ((replace(submission, kernel=kernel), None),
+                                     (submission, values)))
+    return Comparison(label, one, other)
+
+
+def _last(submission: Submission, folder: Path) -> Path:
+    """Writes the version before the present one to a folder; returns its kernel file."""
+    place, content = submission.workspace, None
+    if place is not None and submission.in_place:
+        content = kept_versions.before(place.mark, submission.module, snapshot(submission))
+    if content is None:
+        raise TritonlabError(
+            f"No other version of {submission.module.id} is kept.",
+            "`grade` and `inspect` keep the version in the workspace that they see: edit it, then "
+            "repeat this command. `--against FILE` compares with any file.")
+    for name, data in content.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder / EXERCISE
 
 
 @contextlib.contextmanager

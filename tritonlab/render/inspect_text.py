@@ -198,8 +198,8 @@ def setting(inspection: Inspection) -> str:
     text = f"With {values}; your file, which is shown below, is unchanged."
     if inspection.wrong is None:
         return text
-    seen = "".join(f" {finding.seen}" for finding in inspection.wrong.findings[:1])
-    return f"{text} With these values, the case {inspection.wrong.name} fails:{seen}"
+    reason = "".join(f": {finding.seen}" for finding in inspection.wrong.findings[:1]) or "."
+    return f"{text} With these values, the case {inspection.wrong.name} fails{reason}"
 
 
 # Advice, and the roofline
