@@ -83,7 +83,7 @@ def test_the_json_holds_a_row_for_each_combination(inspect):
     (["num_warps=[4]"], "'[4]' is not a value."),
     (["num_warps=1,2,4,8,16", "num_stages=1,2,3,4,5"], "These are 25 combinations of values; at "
                                                        "most 24 are compared."),
-    (["num_warps=4,8", "--html", "page.html"], "A table of several values has no page"),
+    (["num_warps=4,8", "--html", "page.html"], "A table of several versions has no page"),
 ])
 def test_a_setting_that_cannot_be_read_is_explained(inspect, words, message):
     options = [part for word in words for part in (
