@@ -163,6 +163,14 @@ def test_masks(tmp_path, text, masked):
     assert people.masked(text) == masked
 
 
+def test_aliases_are_masked(tmp_path):
+    _, store = support.write(tmp_path)
+    roster = students(1)
+    roster = roster.with_aliases({"countess": roster.students[0].id})
+
+    assert People(store, roster, ()).masked("countess_kernel") == "…_kernel"
+
+
 def test_pages_escape_everything(tmp_path):
     settings, store, people = a_class(tmp_path, 20)
     settings = dataclasses.replace(settings, name=f"CS {HOSTILE}")

@@ -19,6 +19,7 @@ from grader.engine.compiler import targets
 from grader.report import Verdict, versions
 from grader.sandbox import SandboxBroken
 from grader.suite.override import overridden_sha256
+from grader.text import plural
 from tritonlab.authoring.worker_pool import WorkerPool
 from tritonlab.classroom.book import Book, Graded, Handed, final
 from tritonlab.classroom.grade_worker import (
@@ -485,7 +486,8 @@ def _longest_first(tasks: Sequence[GradeTask], book: Book) -> list[GradeTask]:
 def stale_reasons(work: GradePlan) -> Iterator[str]:
     """Sentences about what a plan leaves out."""
     if work.damaged:
-        yield (f"{work.damaged} stored results were damaged or missing, and are graded again.")
+        yield (f"{plural(work.damaged, 'stored result')} cannot be read; the submissions are "
+               "graded again.")
     if work.stale:
-        yield (f"{work.stale} grades are by other hidden tests, versions or settings than today's; "
-               "`--stale` grades them again.")
+        yield (f"{plural(work.stale, 'grade')} used other hidden tests, versions or settings than "
+               "today's; `--stale` grades such submissions again.")

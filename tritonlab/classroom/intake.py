@@ -7,6 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from grader.text import plural
 from tritonlab.classroom import grading, importers
 from tritonlab.classroom.book import Handed
 from tritonlab.classroom.classroom import ROSTER, Classroom, roster_csv
@@ -102,8 +103,8 @@ def take(the_class: Classroom, assignment: ClassAssignment, paths: Sequence[Path
     if strict and result.unmatched:
         first = result.unmatched[0]
         raise TritonlabError(
-            f"{len(result.unmatched)} submissions are of no student in {ROSTER}, so nothing was "
-            f"imported; the first is '{first.student}' ({first.name}).",
+            f"{plural(len(result.unmatched), 'submission')} cannot be matched with a student of "
+            f"{ROSTER}, so nothing was imported; the first is '{first.student}' ({first.name}).",
             f"Add them to {ROSTER}, or leave --strict out.")
     if add_students and not dry_run:
         output_files.write(roster_csv(the_class.roster), the_class.root / ROSTER)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from grader.report import Verdict
+from grader.text import plural
 from tritonlab.classroom.book import ModuleScore, State
 from tritonlab.classroom.export.student_points import StudentPoints, number
 
@@ -42,7 +43,7 @@ def _of_module(module: ModuleScore, reveal: str, result_of: Results) -> Iterator
     yield f"{module.module}: {graded.verdict}, {number(module.points)} of " \
           f"{number(module.out_of)} points."
     if module.days:
-        days = "1 day" if module.days == 1 else f"{module.days} days"
+        days = plural(module.days, "day")
         yield f"Handed in {days} late: {number(module.raw - module.points)} points deducted."
     result = None if reveal == "verdict" else result_of(graded.key)
     if result is not None:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from grader.text import plural
 from tritonlab.classroom.book import Book, Score, State
 from tritonlab.classroom.roster import Match, Roster, Student
 from tritonlab.classroom.settings import ClassAssignment
@@ -91,8 +92,8 @@ def sentence(students: Sequence[Student | str], kind: str, outcome: str) -> list
     names = "; ".join(map(str, students[:_MOST_NAMES]))
     more = len(students) - _MOST_NAMES
     rest = f"; and {more} more" if more > 0 else ""
-    count = "1 student" if len(students) == 1 else f"{len(students)} students"
-    return [f"{count} {kind} {'is' if len(students) == 1 else 'are'} {outcome}: {names}{rest}."]
+    verb = "is" if len(students) == 1 else "are"
+    return [f"{plural(len(students), 'student')} {kind} {verb} {outcome}: {names}{rest}."]
 
 
 def identified(roster: Roster, ids: Mapping[str, str], name: str) -> Match:

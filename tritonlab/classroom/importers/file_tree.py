@@ -89,15 +89,6 @@ class FileTree:
                                self.folder / name if self.folder else None)
                 for name in sorted(files | repositories)}
 
-    def only_below(self, prefix: str, name: str = "") -> "FileTree":
-        """Returns the files below a folder, relative to it."""
-        start = f"{prefix}/" if prefix else ""
-        return FileTree(name or self.name, {path.removeprefix(start): entry
-                                            for path, entry in self.files.items()
-                                            if path.startswith(start)},
-                        {path.removeprefix(start): reason for path, reason in self.left_out.items()
-                         if path.startswith(start)})
-
     def unwrapped(self, is_submission: Callable[["FileTree"], bool]) -> "FileTree":
         """Returns the tree below folders that hold nothing but one folder.
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from grader.text import plural
 from tritonlab.classroom.book import Book, ModuleScore, Score, State
 from tritonlab.classroom.report import templating
 from tritonlab.classroom.report.outcomes import CaseView, FailureView, ResultViews
@@ -153,7 +154,7 @@ def summary(feedback: Feedback) -> str:
     points = f"{feedback.points} of {feedback.out_of} points"
     if feedback.by_hand:
         return f"{points}, set by the instructor."
-    late = f", {feedback.days} {'day' if feedback.days == 1 else 'days'} late" * bool(feedback.days)
+    late = f", {plural(feedback.days, 'day')} late" * bool(feedback.days)
     deduction = f", which costs {feedback.deducted} points" if late and feedback.deducted else ""
     return f"{points}: {feedback.state}{late}{deduction}."
 

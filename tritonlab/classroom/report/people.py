@@ -32,7 +32,7 @@ class People:
         terms = {text for one in roster.students
                  for text in (one.id, one.name, one.email, one.sis_id, one.login, one.github,
                               *(alias.rpartition(":")[2] for alias in one.aliases))}
-        terms |= {one.email.partition("@")[0] for one in roster.students}
+        terms |= {one.email.partition("@")[0] for one in roster.students} | roster.aliases.keys()
         self._terms = _by_first_word({*terms, *others})
         parts = {part for name in self._names.values() for part in _WORD.findall(name)}
         self._parts = _by_first_word({*terms, *others, *parts})
