@@ -1146,6 +1146,8 @@ _MISTAKES = {
                  "what belongs inside the parentheses of each call and group.",
     "names": "Two names in this statement are in each other's place.",
     "values": "This statement, or one that computes a name it reads, gives a wrong value.",
+    "one result": "The results before this one are right: this statement, or another one that only "
+                  "this result depends on, is wrong.",
     "bound": "A bound is wrong: a mask compares each index with the size of its own dimension.",
     "stride": "A stride in an address is wrong: an index is multiplied by the distance, in "
               "elements, to the next index of its own dimension.",

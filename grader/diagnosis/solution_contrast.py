@@ -117,17 +117,18 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
 
 
 def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
-           numbers: Mapping[int, int] = {}) -> list[Cause]:
+           numbers: Mapping[int, int] = {}, of_shapes: bool = False) -> list[Cause]:
     """The statement in which one changed expression makes the failing case pass; none if unknown.
 
     It needs no statement of the solution, so it explains kernels that are written another way.
 
     Args:
         suspects: groups of lines, the most suspicious first.
+        of_shapes: the failure is one of shapes.
     """
     tree, started = syntax.tree_of(text), time.monotonic()
     tried = {patched(tree, [])}
-    for edit in candidates(tree, suspects):
+    for edit in candidates(tree, suspects, of_shapes):
         other = patched(tree, [edit])
         if other in tried:
             continue

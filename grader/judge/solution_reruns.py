@@ -18,6 +18,7 @@ from grader.report import CaseResult, Finding, Skip, Verdict
 from grader.submission import dataflow
 from grader.suite import Case, Property, Suite
 
+_MOST_OWN = 2  # lines of a result, of which the first is named without a repair
 _MOST_OTHERS = 2  # further cases of each kind
 RUN_S = 5.0  # of one rerun; most take a tenth of a second
 _WITH_REPAIRS = ("whole", "early", "diagnosis")
@@ -66,9 +67,13 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
     away = dataflow.lines_elsewhere(text, functions_of(case, ctx.suite)) | _idle_kernels(
         text, recording)
     suspects = [[line for line in lines if line not in away]
-                for lines in _suspects(finding, text, recording, ctx.part(case))]
-    return repair(text, suspects, lambda text: all(passes(text, one) for one in (case, *others)),
-                  numbers)
+                for lines in _suspects(finding, text, recording, ctx.part(case).entry)]
+    own = [line for line in _lines_of_result(finding, text, recording, ctx.part(case))
+           if line not in away]
+    return repair(text, [own, *suspects] if own else suspects, lambda text: all(
+        passes(text, one) for one in (case, *others)), numbers, finding.code == "L05") or [
+            Cause(line, "one result", todo=numbers.get(line)) for line in own[:1]
+            if len(own) <= _MOST_OWN]
 
 
 def _others(first: CaseResult, results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -111,7 +116,7 @@ def _idle_kernels(text: str, recording: Recording | None) -> set[int]:
 
 
 def _suspects(finding: Finding, text: str, recording: Recording | None,
-              suite: Suite) -> list[Iterable[int]]:
+              entry: str) -> list[Iterable[int]]:
     """Groups of lines that can be wrong, the most suspicious first."""
     code, line = finding.code, finding.line
     launches = [*dataflow.lines_of_launches(text), *dataflow.lines_of_grid(text, None, "")]
@@ -134,19 +139,21 @@ def _suspects(finding: Finding, text: str, recording: Recording | None,
         callers = dataflow.lines_of_callers(text, line)
         return [[line, *near, *callers], [*launches, *far, *loops], rest]
     if code.startswith(("S", "Q")):
-        return [dataflow.lines_of_results(text, suite.entry), [*launches, *host], rest]
-    own = dataflow.lines_of_result(text, _pointers(finding, recording, suite.result_names))
-    return [own, kernels, launches, rest] if own else [kernels, launches, rest]
+        return [dataflow.lines_of_results(text, entry), [*launches, *host], rest]
+    return [kernels, launches, rest]
 
 
-def _pointers(finding: Finding, recording: Recording | None, names: Sequence[str]) -> set[str]:
-    """The parameters by which launches store the one of several results that is wrong."""
-    data = finding.data
+def _lines_of_result(finding: Finding, text: str, recording: Recording | None,
+                     suite: Suite) -> dataflow.Lines:
+    """The lines that only the first wrong one of several results depends on."""
+    data, names = finding.data, suite.result_names
     if recording is None or len(recording.results) < 2 or not isinstance(data, WrongValues):
-        return set()
+        return ()
     number = names.index(data.result) if data.result in names else data.number
-    if number is None or number >= len(recording.results):
-        return set()
-    storage = recording.results[number].storage
-    return {name for launch in recording.launches for name, argument in launch.arguments.items()
-            if any(view.storage == storage for view in views_of(argument))}
+    if not number or number >= len(recording.results):
+        return ()
+    pointers = [{name for launch in recording.launches
+                 for name, argument in launch.arguments.items()
+                 if any(view.storage == result.storage for view in views_of(argument))}
+                for result in recording.results]
+    return dataflow.lines_of_result(text, pointers[number], set().union(*pointers[:number]))

@@ -317,28 +317,28 @@ def lines_of_stores(text: str) -> Lines:
                          for call in _accesses(function) if _method(call) == "store"}))
 
 
-def lines_of_result(text: str, pointers: Collection[str]) -> Lines:
-    """The lines that compute what kernels store by these parameters, and nothing else.
+def lines_of_result(text: str, pointers: Collection[str], right: Collection[str]) -> Lines:
+    """The lines that compute what kernels store by some parameters, and nothing that is right.
 
     Args:
-        pointers: names of parameters of kernels.
+        pointers: names of parameters of kernels by which wrong values are stored.
+        right: those by which right ones are.
     """
-    own, others = set[int](), set[int]()
+    wrong_lines, right_lines = set[int](), set[int]()
     for function in _kernels(text):
         pieces = [Piece((frozenset(names([one.value])),), frozenset(one.names))
-                  for one in assignments(function) if one.value is not None]
-        aliases = reached(pointers, [one for one in pieces if any(
-            name.endswith(_POINTERS_END) for name in one.names)])[0]
+                  for one in assignments(function) if one.value is not None
+                  and any(name.endswith(_POINTERS_END) for name in one.names)]
         for call in _accesses(function):
             if _method(call) == "store":
-                addresses = _address_names(call, mask=True)
-                lines = {call.lineno} | _lines_assigning(function, addresses | names(
-                    call.args[1:2]), _FAR)
-                if addresses & aliases:
-                    own |= lines
-                else:
-                    others |= lines
-    return tuple(sorted(own - others))
+                lines = {call.lineno} | _lines_assigning(
+                    function, _address_names(call, mask=True) | names(call.args[1:2]), _FAR)
+                address = _address_names(call, mask=False)
+                if address & reached(pointers, pieces)[0]:
+                    wrong_lines |= lines
+                elif address & reached(right, pieces)[0]:
+                    right_lines |= lines
+    return tuple(sorted(wrong_lines - right_lines))
 
 
 def lines_of_loops(text: str, line: int) -> Lines:

@@ -6,6 +6,7 @@ The name holds code of neither statement.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -14,6 +15,7 @@ from grader.submission.syntax import last_name
 _REDUCTIONS = frozenset(("sum", "max", "min", "argmax", "argmin", "reduce", "cumsum", "cumprod",
                          "associative_scan", "sort", "flip", "xor_sum"))
 _OF_AXES = frozenset(("program_id", "num_programs", "stride", "size"))
+_SHORT_STRIDE = re.compile("s[a-z]{2}")  # such as `sxm`
 _NARROW = ("float16", "bfloat16")
 _ROOTS = frozenset(("sqrt", "rsqrt", "sqrt_rn"))
 MOST_CHARACTERS = 60  # of an expression that is quoted
@@ -164,7 +166,7 @@ def _swapped(mine: ast.stmt, theirs: ast.stmt) -> str:
         return ""
     moved = {name for one, other in zip(ours, others, strict=True) if one != other
              for name in (one, other)}
-    if all("stride" in name for name in moved):
+    if all("stride" in name or _SHORT_STRIDE.fullmatch(name) for name in moved):
         height = {name.rstrip("0123456789")[-1:] for name in moved} == {"h", "w"}
         return "height and width" if height else "strides"
     in_call = any(isinstance(node, ast.Call) and moved <= {

@@ -44,11 +44,13 @@ _MASK_POSITION = {"load": 1, "store": 2}
 _ORDERED = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod)
 
 
-def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]]) -> Iterator[Edit]:
+def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]],
+               of_shapes: bool = False) -> Iterator[Edit]:
     """The statements of some lines, each with one expression changed; the likeliest first.
 
     Args:
         suspects: groups of lines, the most suspicious first.
+        of_shapes: only changes that give a block another shape.
     """
     groups = {line: group for group, lines in reversed(list(enumerate(suspects)))
               for line in lines}
@@ -59,11 +61,12 @@ def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]]) -> Iterator[
             if isinstance(node, _Statement) and (
                     own := [groups[line] for line in _head_lines(node) if line in groups]):
                 statements[min(own)].append((node, scope))
+    kinds = _OF_SHAPES if of_shapes else _UNLIKELY
     steps = [(unlikely + group * _GROUP, group, changes)
-             for group in statements for changes, unlikely in _UNLIKELY.items()]
+             for group in statements for changes, unlikely in kinds.items()]
     updates = [edit for inside in statements.values() for statement, scope in inside
                for edit in _updates(statement, scope)]
-    yield from updates[:_MOST_UPDATES]
+    yield from updates[:0 if of_shapes else _MOST_UPDATES]
     for _, group, changes in sorted(steps, key=lambda step: step[:2]):
         for statement, scope in statements[group]:
             yield from _edits(statement, scope, changes)
@@ -332,7 +335,8 @@ def _arguments(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
     if not isinstance(node, ast.Call):
         return
     for at, (one, other) in enumerate(zip(node.args, node.args[1:], strict=False)):
-        if ast.dump(one) != ast.dump(other) and _alike(one, other):
+        if ast.dump(one) != ast.dump(other) and (
+                _alike(one, other) or (at and syntax.last_name(node.func) == "store")):
             yield ast.Call(node.func, [*node.args[:at], other, one, *node.args[at + 2:]],
                            node.keywords)
 
@@ -480,6 +484,11 @@ def _conditions(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
 def _begins(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
     """Another neutral value: of masked elements, or of a sum or maximum before its loop."""
     if isinstance(node, ast.Call) and syntax.last_name(node.func) == "load":
+        if _mask_of(node) is not None and len(node.args) < 3 and \
+                all(word.arg not in ("other", None) for word in node.keywords):
+            for other in _BEGINS:
+                yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword(
+                    "other", ast.parse(other, mode="eval").body)])
         for word in node.keywords:
             if word.arg == "other" and isinstance(word.value, ast.Constant) and \
                     type(word.value.value) is int:
@@ -622,6 +631,9 @@ _UNLIKELY: dict[_Changes, float] = {
     _similar_names: 1, _begins: 1, _broadcasts: 1.5, _swapped_names: 1.5, _comparisons: 2,
     _functions: 2, _arguments: 2, _size_or_stride: 2, _operators: 2.5, _alike_names: 3,
     _size_factors: 3, _numbers: 4, _parts: 4, _all_broadcasts: 4, _other_names: 6}
+_OF_SHAPES: dict[_Changes, float] = {
+    _arguments: 0, _axes: 0.5, _broadcasts: 1, _all_broadcasts: 1, _twins: 1.5,
+    _similar_names: 1.5}
 _GROUP = 1.5
 _MOST_UPDATES = 6  # of loops, that are tried
 _MOST_INDICES = 3  # that are tried with a stride

@@ -305,7 +305,7 @@ def _repaired(right: str, old: str, new: str) -> tuple[Cause, int]:
     ("x_ptr + row * stride_xm + offs * stride_xn", "x_ptr + row * stride_xn + offs * stride_xm"),
     ("x_ptr + row * stride_xm + offs", "x_ptr + row + offs"),
     ("row * n_cols + offs, y, mask=mask", "row * n_cols + offs, y"),
-    ('other=-float("inf")', "other=0.0"),
+    ('other=-float("inf")', "other=0.0"), (', other=-float("inf")', ""),
     ("x - largest", "largest - x"), ("axis=0)\n    y", "axis=1)\n    y"),
     ("offs < n_cols", "offs <= n_cols"), ("tl.max(", "tl.min(")])
 def test_a_typical_mistake_is_repaired_in_few_runs(old, new):
@@ -352,6 +352,27 @@ def test_a_launch_and_the_caller_of_a_helper_are_tried():
     (cause,) = repair("def f(x, y):\n    kernel[(1,)](y, x, 4)\n", [[2]],
                       lambda text: "(x, y, 4)" in text)
     assert (cause.kind, cause.line) == ("arguments", 2)
+
+
+def test_lines_that_right_results_depend_on_too_are_not_those_of_a_wrong_one():
+    text = "@triton.jit\ndef kernel(x_ptr, out_ptr, lse_ptr, BLOCK):\n" \
+        "    offs = tl.arange(0, BLOCK)\n    x = tl.load(x_ptr + offs)\n    total = tl.sum(x)\n" \
+        "    out_ptrs = out_ptr + offs\n    tl.store(out_ptrs, x / total)\n" \
+        "    lse = tl.log(total)\n    tl.store(lse_ptr, lse)\n"
+
+    assert dataflow.lines_of_result(text, {"lse_ptr"}, {"out_ptr"}) == (8, 9)
+    assert dataflow.lines_of_result(text, {"out_ptr"}, {"lse_ptr"}) == (6, 7)
+    assert dataflow.lines_of_result(text, {"x_ptr"}, set()) == ()
+
+
+def test_a_wrong_shape_is_repaired_by_what_changes_shapes():
+    text = "def f(a, b, n):\n    mask = n < 4\n    return tl.dot(b, a) + n\n"
+    tried: list[str] = []
+
+    repair(text, [[3]], lambda text: bool(tried.append(text)), of_shapes=True)
+
+    assert "tl.dot(a, b)" in tried[0]
+    assert all(" + " in one for one in tried)  # the operator stays
 
 
 def test_a_right_loop_lacks_no_update():

@@ -53,6 +53,8 @@ KINDS = [
     ("n = pid % width", "n = pid // height", "operation"),
     ("block = 1000", "block = 1024", "number"),
     ("x = a", "x = b", "name"),
+    ("p = x_ptr + m * sxn + n * sxm", "p = x_ptr + m * sxm + n * sxn", "strides"),
+    ("p = x_ptr + m * ab + n * cd", "p = x_ptr + m * cd + n * ab", "names"),
     (None, "tl.store(p, x)", "no store"),
     (None, "acc *= scale", "missing update"),
     (None, "y = f(x)", "missing statement"),
