@@ -2,7 +2,7 @@
 
 import contextlib
 import gc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -339,23 +339,49 @@ _GRADED = msgspec.json.Decoder(Graded)
 _RULING = msgspec.json.Decoder(Ruling)
 
 
+class Records(msgspec.Struct, gc=False):
+    """What the events of a class say, by kind; ``others`` are kinds and lines, as of ``Log``."""
+
+    handed: list[Handed] = []
+    journals: list[tuple[str, str, str]] = []
+    graded: list[Graded] = []
+    others: list[tuple[str, bytes]] = []
+
+
 def read(settings: ClassSettings, log: Log) -> Book:
     """Builds the book from the events; events of later versions are passed over."""
-    book = Book(settings, problems=log.problems)
-    identities = set()
-    for kind, line in log.lines:
+    return build(settings, collect(log.lines), log.problems)
+
+
+def collect(lines: Iterable[tuple[str, bytes]], before: Records | None = None) -> Records:
+    """Returns the records of ``before`` and those of further lines of the log."""
+    records = before or Records()
+    identities: set[Handed] = set()
+    for kind, line in lines:
         if kind == "imported":
+            identities = identities or set(records.handed)
             handed = _HANDED.decode(line)
             if handed not in identities:
                 identities.add(handed)
-                book.handed.setdefault(handed.assignment, []).append(handed)
+                records.handed.append(handed)
             if journal := _JOURNAL.decode(line).journal:
-                book.journals.append((handed.assignment, handed.student, journal))
+                records.journals.append((handed.assignment, handed.student, journal))
         elif kind == "graded":
-            graded = _GRADED.decode(line)
-            book.grades.setdefault((graded.assignment, graded.module, graded.blob),
-                                   []).append(graded)
-        elif kind in DECISIONS:
+            records.graded.append(_GRADED.decode(line))
+        else:
+            records.others.append((kind, line))
+    return records
+
+
+def build(settings: ClassSettings, records: Records, problems: tuple[str, ...]) -> Book:
+    """Builds the book from records."""
+    book = Book(settings, problems=problems, journals=records.journals)
+    for handed in records.handed:
+        book.handed.setdefault(handed.assignment, []).append(handed)
+    for graded in records.graded:
+        book.grades.setdefault((graded.assignment, graded.module, graded.blob), []).append(graded)
+    for kind, line in records.others:
+        if kind in DECISIONS:
             ruling = _RULING.decode(line)
             key = (ruling.student, ruling.assignment)
             if kind != "extended":

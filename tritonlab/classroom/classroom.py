@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tritonlab.classroom import book, settings
+from tritonlab.classroom import book, settings, snapshot
 from tritonlab.classroom.book import Book, Score
 from tritonlab.classroom.roster import COLUMNS, Roster, Student
 from tritonlab.classroom.settings import SETTINGS, ClassAssignment, ClassSettings
@@ -43,18 +43,23 @@ reveal = "first-failure"        # what feedback shows: verdict, first-failure or
 
 @dataclass(frozen=True)
 class Classroom:
-    """A class in its folder."""
+    """A class in its folder.
+
+    ``quick``: events that are in a snapshot are not parsed.
+    """
 
     root: Path
     settings: ClassSettings
     roster: Roster
     store: Store
+    quick: bool = False
 
     @functools.cached_property
     def book(self) -> Book:
         """All events as of the first look."""
         with book.collecting_rarely():
-            return book.read(self.settings, self.store.log())
+            return snapshot.read(self.settings, self.store) if self.quick else \
+                book.read(self.settings, self.store.log())
 
     def assignments(self, names: Sequence[str]) -> list[ClassAssignment]:
         """Returns these assignments, or all.
@@ -119,8 +124,8 @@ class Classroom:
         return frozenset(ids)
 
 
-def load(root: Path | None = None) -> Classroom:
-    """Reads the class in a folder, or around the current folder.
+def load(root: Path | None = None, *, quick: bool = False) -> Classroom:
+    """Reads the class in a folder, or around the current folder; ``quick`` as of ``Classroom``.
 
     Raises:
         TritonlabError: there is none, or its settings or roster cannot be used.
@@ -133,7 +138,7 @@ def load(root: Path | None = None) -> Classroom:
     store = Store(root)
     if not store.folder.is_dir():
         store.create()
-    return Classroom(root, loaded, roster, store)
+    return Classroom(root, loaded, roster, store, quick)
 
 
 def create(root: Path, course: str, roster: Path | None) -> list[Path]:

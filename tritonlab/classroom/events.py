@@ -54,11 +54,16 @@ def read(folder: Path) -> Log:
     Raises:
         NotSaved: it cannot be read.
     """
+    return parse(content(folder))
+
+
+def content(folder: Path) -> bytes:
+    """Returns the bytes of the log; raises NotSaved if it cannot be read."""
     try:
         with safe_files.reading(folder) as descriptor:
-            return parse(safe_files.read(descriptor, EVENTS) or b"")
+            return safe_files.read(descriptor, EVENTS) or b""
     except FileNotFoundError:
-        return Log()
+        return b""
     except OSError as error:
         raise unreadable(error, folder, "The log of events") from error
 
@@ -86,26 +91,30 @@ def append(folder: Path, events: Sequence[Mapping[str, Any]]) -> Log:
         raise not_saved("The event", error, folder) from error
 
 
-def parse(content: bytes) -> Log:
-    """Parses a log; a damaged line costs its own event, and is reported."""
+def parse(content: bytes, before: Log | None = None) -> Log:
+    """Parses a log, or its end after ``before``.
+
+    A damaged line costs its own event, and is reported.
+    """
+    before = before or Log()
     lines: list[tuple[str, bytes]] = []
     problems = []
-    last = _Head(SCHEMA, 0, "", GENESIS)
-    before = GENESIS
-    for number, line in enumerate(content.split(b"\n"), 1):
+    number, head = before.number, before.head
+    expected = head
+    for place, line in enumerate(content.split(b"\n"), 1):
         if not line:
             continue
-        head = _intact(line)
-        if head is None:
-            problems.append(f"Line {number} of {EVENTS} is damaged; only that event is lost.")
-            before = ""
+        event = _intact(line)
+        if event is None:
+            problems.append(f"Line {place} of {EVENTS} is damaged; only that event is lost.")
+            expected = ""
             continue
-        if before and head.prev != before:
-            problems.append(f"Before line {number} of {EVENTS} at least one event is missing.")
-        lines.append((head.event, line))
-        last = head
-        before = head.sha256
-    return Log(tuple(lines), tuple(problems), last.seq, last.sha256)
+        if expected and event.prev != expected:
+            problems.append(f"Before line {place} of {EVENTS} at least one event is missing.")
+        lines.append((event.event, line))
+        number, head = event.seq, event.sha256
+        expected = head
+    return Log(tuple(lines), tuple(problems), number, head)
 
 
 def _intact(line: bytes) -> _Head | None:

@@ -26,16 +26,16 @@ app = typer.Typer(name="class", rich_markup_mode=None, no_args_is_help=True,
                   help="For instructors: grade and understand a whole class.")
 
 
-def _load() -> "Classroom":
+def _load(*, quick: bool = False) -> "Classroom":
     """Loads the class around the current folder; other verbs start without its modules."""
     from tritonlab.classroom import classroom
 
-    return classroom.load()
+    return classroom.load(quick=quick)
 
 
-def _load_students() -> "Classroom":
+def _load_students(*, quick: bool = False) -> "Classroom":
     """Loads the class; raises TritonlabError if it has no students yet."""
-    the_class = _load()
+    the_class = _load(quick=quick)
     the_class.check_students()
     return the_class
 
@@ -207,7 +207,7 @@ def status(
 
     if sort not in view.SORTS:
         raise TritonlabError(f"'{sort}' is not an order.", f"Name one of {', '.join(view.SORTS)}.")
-    the_class = _load_students()
+    the_class = _load_students(quick=True)
     warn(*the_class.book.problems,
          *map(str, grading.errors_of(the_class.settings, the_class.root)))
     tables = {one.name: sorted(the_class.scores(one), key=view.SORTS[sort])
