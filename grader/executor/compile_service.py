@@ -19,7 +19,7 @@ from grader.engine.compiler.compile import (
 )
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.ptx import lines as ptx_lines
-from grader.engine.compiler.sass import CannotDisassemble, code_of
+from grader.engine.compiler.sass import CannotDisassemble, Code, code_of, live_registers
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.timing_model.prediction import predict_call, predict_each
 from grader.executor.binding import Binder, Kernels, LaunchRefused, host_descriptor
@@ -37,6 +37,18 @@ _ENOUGH = 2  # launches of a kind, no smaller than another one, that are lowered
 SLOW_S = 10.0  # a variant that takes longer is slow
 SLOW_VARIANTS_S = 40.0  # for all slow variants of one kernel
 ALL_VARIANTS_S = 120.0  # for all variants of one kernel
+
+
+def _live(compiled: Any, code: Code) -> list[tuple[int, int]]:
+    """The most registers that are live at each line, as (line, count)."""
+    with suppress(CannotDisassemble):  # of some version that has no such option
+        live = live_registers(compiled.asm["cubin"], compiled.metadata.name)
+        most: dict[int, int] = {}
+        for step in code.instructions:
+            if step.line is not None:
+                most[step.line] = max(most.get(step.line, 0), live.get(step.address, 0))
+        return sorted(most.items())[:_LONGEST_LISTING]
+    return []
 
 
 class CompileHandler(KernelService):
@@ -119,7 +131,7 @@ class CompileHandler(KernelService):
         if not code.exact_lines:
             sass.insert(0, (None, "// the lines of loads may be told up to four too low"))
         return {"status": "done", "ptx": ptx_lines(compiled.asm["ptx"])[:_LONGEST_LISTING],
-                "sass": sass[:_LONGEST_LISTING]}
+                "sass": sass[:_LONGEST_LISTING], "live": _live(compiled, code)}
 
     def _code(self, launch: Launch, target: Target) -> Any:
         """The code of a launch that compiles; nothing is compiled twice."""

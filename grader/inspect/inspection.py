@@ -72,6 +72,8 @@ class SourceLine:
     moved: tuple[Traffic, ...] = ()  # by kind and tensor
     instructions: tuple[str, ...] = ()  # such as 4 x LDG.128 in the code of one thread
 
+    live: int = 0  # registers of a thread, where that is the most of a kernel
+
     @property
     def bytes(self) -> int:
         return sum(moved.bytes for moved in self.moved)
@@ -105,7 +107,7 @@ class InspectedCase:
 
     @cached_property
     def lines(self) -> Mapping[int, SourceLine]:
-        """Traffic and instructions of each line that accesses memory or multiplies, in order."""
+        """What each line does that accesses memory, multiplies, or has the most live registers."""
         moved: dict[int, dict[tuple[str, str], Traffic]] = {}
         instructions: dict[int, dict[str, None]] = {}  # each once, in order
         for launch in self.launches:
@@ -116,9 +118,11 @@ class InspectedCase:
                     rows[key] = Traffic(row.line, *key, *map(add, counts, structs.astuple(row)[3:]))
             for line, instruction in _instructions(launch.binary):
                 instructions.setdefault(line, {})[instruction] = None
+        live = dict(max(launch.live, key=lambda pair: pair[1])
+                    for launch in self.launches if launch.live)
         return {line: SourceLine(tuple(moved.get(line, {}).values()),
-                                 tuple(instructions.get(line, ())))
-                for line in sorted({*moved, *instructions})}
+                                 tuple(instructions.get(line, ())), live.get(line, 0))
+                for line in sorted({*moved, *instructions, *live})}
 
     def points(self, target: Target) -> list[Point]:
         """A point for each launch of which operations, bytes and seconds are known.
@@ -233,6 +237,7 @@ class Inspection:
                        "occupancy": {**_plain(occupancy), "share": occupancy.share}},
             "survey": _plain(launch.survey),
             "prediction": _predicted(launch.prediction),
+            "live_registers": {str(line): count for line, count in launch.live},
             **{name: [list(row) for row in getattr(launch, name)] for name in listings},
         }
 
@@ -289,7 +294,7 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, sandbox: Sandbox,
                                    findings=explain_findings(refused, suite, submitted))]
         return Inspection(suite.name, submitted.text, submitted.sha256, target, tuple(inspected),
                           versions())
-    changed = submitted.with_text(with_values(submitted.text, values)) if values else submitted
+    changed = with_values(submitted, values) if values else submitted
     inspected = list(_inspected(changed, suite, chosen, target, sandbox, listings, tell))
     wrong = None
     if values and not any(case.findings for case in inspected):

@@ -173,7 +173,7 @@ def sweep(kernel: Path, suite: Suite, target: Target, settings: Mapping[str, Seq
                      explain_findings(refused, suite, submitted))
     by_case: dict[str, list[SweepRow]] = {one.name: [] for one in chosen}
     for values in combinations(settings):
-        changed = submitted.with_text(with_values(submitted.text, values))
+        changed = with_values(submitted, values)
         if on_event:
             on_event(", ".join(f"{name}={value}" for name, value in values.items()))
         with Context(changed, suite, sandbox, target=target, effort="uncompiled") as ctx:

@@ -39,6 +39,7 @@ class InspectedLaunch:
     prediction: Prediction | None = None
     ptx: Listing = ()
     sass: Listing = ()
+    live: tuple[tuple[int, int], ...] = ()  # the most live registers of each line, where listed
 
     @property
     def programs(self) -> int:
@@ -117,7 +118,7 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
     Args:
         inputs: those that it was recorded with.
         source: the learner's file.
-        listings: give PTX and SASS with their lines too.
+        listings: give PTX, SASS and live registers with their lines too.
         causes: find the arguments that make accesses narrow, by compiling with other ones.
 
     Raises:
@@ -139,8 +140,8 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
         numbers = {one.binary.ptx_sha256: number for number, one in enumerate(launches)}
         texts = {code: session.listings(recording, number, target)
                  for code, number in numbers.items()}
-        launches = [replace(one, ptx=ptx, sass=sass) for one in launches
-                    for ptx, sass in [texts[one.binary.ptx_sha256]]]
+        launches = [replace(one, ptx=text.ptx, sass=text.sass, live=text.live)
+                    for one in launches for text in [texts[one.binary.ptx_sha256]]]
     observed = [Observed(one.binary, one.survey, indirect_lines(source, one.kernel),
                          *_tensors(launch))
                 for one, launch in zip(launches, recording.launches, strict=True)]

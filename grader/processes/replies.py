@@ -45,6 +45,8 @@ _NO_MODULE = re.compile(r"^No module named '(\w+)'")
 _NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
 _COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
 
+_Register = Annotated[int, Meta(ge=0, le=256)]
+_Live = tuple[tuple[Annotated[int, Meta(ge=1, le=10_000_000)], _Register], ...]
 Listing = tuple[tuple[int | None, str], ...]  # code, each line with the line of the learner's file
 
 
@@ -524,10 +526,21 @@ def times_of(reply: Mapping[str, Any], recording: Recording) -> Times:
         return Times(each, reply["whole"] and Prediction.from_dict(reply["whole"]))
 
 
-def listings_of(reply: Mapping[str, Any]) -> tuple[Listing, Listing]:
-    """Reads the compiler's reply about code: PTX and SASS."""
+@dataclass(frozen=True)
+class Listings:
+    """The code of one launch; ``live``: the most live registers of each line."""
+
+    ptx: Listing
+    sass: Listing
+    live: tuple[tuple[int, int], ...]
+
+
+def listings_of(reply: Mapping[str, Any]) -> Listings:
+    """Reads the compiler's reply about code: PTX, SASS and live registers."""
     with _account(reply, "listed"):
-        return convert(reply["ptx"], Listing, "PTX"), convert(reply["sass"], Listing, "SASS")
+        return Listings(convert(reply["ptx"], Listing, "PTX"),
+                        convert(reply["sass"], Listing, "SASS"),
+                        convert(reply["live"], _Live, "live registers"))
 
 
 @dataclass(frozen=True)

@@ -334,8 +334,8 @@ class Session(AbstractContextManager["Session"]):
                                     surveys=[survey and survey.to_dict() for survey in surveys])()
 
     def listings(self, recording: Recording, number: int,
-                 target: Target) -> tuple[replies.Listing, replies.Listing]:
-        """Returns PTX and SASS of the launch at place ``number`` of the recording."""
+                 target: Target) -> replies.Listings:
+        """Returns the code of the launch at place ``number`` of the recording."""
         return self._begin_compiler("list", recording, target, "listing a kernel",
                                     replies.listings_of, launch=number)()
 

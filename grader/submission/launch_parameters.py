@@ -11,10 +11,11 @@ import difflib
 import io
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from grader.submission import syntax
 from grader.submission.dataflow import kernel_definitions
+from grader.submission.source import KERNEL, Source
 from grader.submission.syntax import last_name
 
 OPTIONS = ("num_warps", "num_stages")
@@ -24,7 +25,7 @@ _CONSTANTS = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Name, ast.IfExp)  # may 
 
 
 class UnknownParameter(ValueError):
-    """The file has no parameter ``name``; ``nearest`` may be meant; ``names`` are all."""
+    """No file has a parameter ``name``; ``nearest`` may be meant; ``names`` are all."""
 
     def __init__(self, name: str, names: Sequence[str]) -> None:
         super().__init__(name)
@@ -34,32 +35,51 @@ class UnknownParameter(ValueError):
         self.nearest = next(iter(by_case or difflib.get_close_matches(name, names, n=1)), "")
 
 
-def parameters(text: str) -> tuple[str, ...]:
-    """The names that can be set: constants of the module first, options of launches last."""
-    tree = syntax.tree_of(text)
-    places = _Places(tree)
-    names = [*places.constants, *(name for launch in places.launches for name in launch.passed),
-             *(name for config in places.configs for name in config.values),
-             *(name for launch in places.launches for name in launch.defaults)]
+def parameters(*texts: str) -> tuple[str, ...]:
+    """The names that can be set: constants of modules first, options of launches last."""
+    files = _places_of(texts)
+    launches = [launch for places in files for launch in places.launches]
+    names = [*(name for places in files for name in places.constants),
+             *(name for launch in launches for name in launch.passed),
+             *(name for places in files for config in places.configs for name in config.values),
+             *(name for launch in launches for name in launch.defaults)]
     return (*dict.fromkeys(name for name in names if name not in OPTIONS),
-            *(OPTIONS if places.launches else ()))
+            *(OPTIONS if launches else ()))
 
 
-def with_values(text: str, values: Mapping[str, Value]) -> str:
-    """The file with other values; each line keeps its number.
+def with_values(submitted: Source, values: Mapping[str, Value]) -> Source:
+    """The submission with other values in all of its files.
 
     Raises:
-        UnknownParameter: the file has no such parameter.
+        UnknownParameter: no file has such a parameter.
     """
-    names = parameters(text)
+    texts = {name: text for name, text in submitted.texts.items() if name.endswith(".py")}
+    texts[submitted.kernel_file] = submitted.text
+    names = parameters(*texts.values())
     for name in values:
         if name not in names:
             raise UnknownParameter(name, names)
-    edits = _Edits(text)
-    places = _Places(syntax.tree_of(text))
-    for name, value in values.items():
-        _set(name, repr(value), places, edits)
-    return edits.applied()
+    changed = dict(zip(texts, rewritten(tuple(texts.values()), values), strict=True))
+    others = {name: text.encode() for name, text in changed.items() if name != KERNEL}
+    return replace(submitted.with_text(changed[submitted.kernel_file]),
+                   data=changed[KERNEL].encode(), files={**submitted.files, **others})
+
+
+def rewritten(texts: Sequence[str], values: Mapping[str, Value]) -> list[str]:
+    """The texts of files with other values; each line keeps its number."""
+    new = []
+    for text, places in zip(texts, _places_of(texts), strict=True):
+        edits = _Edits(text)
+        for name, value in values.items():
+            _set(name, repr(value), places, edits)
+        new.append(edits.applied())
+    return new
+
+
+def _places_of(texts: Sequence[str]) -> list["_Places"]:
+    trees = [syntax.tree_of(text) for text in texts]
+    kernels = {one.node.name: one.node for tree in trees for one in kernel_definitions(tree)}
+    return [_Places(tree, kernels) for tree in trees]
 
 
 @dataclass(frozen=True)
@@ -84,13 +104,12 @@ class _Config:
 class _Places:
     """The expressions of a file that parameters get their values from."""
 
-    def __init__(self, tree: ast.Module) -> None:
+    def __init__(self, tree: ast.Module, kernels: Mapping[str, ast.FunctionDef]) -> None:
         self.constants: dict[str, list[tuple[ast.expr, int, int]]] = {}
         for statement in tree.body:
             for name, place in _bound(statement):
                 if isinstance(place[0], _CONSTANTS):
                     self.constants.setdefault(name, []).append(place)
-        kernels = {one.node.name: one.node for one in kernel_definitions(tree)}
         words = {name for node in kernels.values() for name in _constexprs(node)} | {*OPTIONS}
         self.configs = [_Config(node, _of_config(node)) for node in ast.walk(tree)
                         if isinstance(node, ast.Call) and last_name(node.func) == "Config"]

@@ -85,6 +85,15 @@ def test_without_another_version_there_is_nothing_to_compare(inspect):
         assert "No other version of track1/softmax is kept. `grade` and `inspect` keep" in shown.err
 
 
+def test_the_line_with_the_most_live_registers_is_marked(inspect, versions):
+    case = versions[1].cases[0]
+    line = inspecting.line_of(inspecting.COLUMN_MAJOR, "tl.exp(")
+    launch = replace(case.launches[0], live=((line - 1, 20), (line, 27), (line + 3, 26)))
+
+    assert {number: row.live for number, row in replace(case, launches=(launch,)).lines.items()
+            if row.live} == {line: 27}
+
+
 def test_the_same_code_is_said_to_be_the_same(inspect, versions):
     Path("other.py").write_text("# after\n")
 

@@ -71,8 +71,7 @@ def inspect(
         return _compare(submission, the_target, against, case, values, as_json=as_json, plain=plain)
     with progress_on(plain or as_json) as progress:
         inspected = kernels.inspect(submission, the_target, case=case, values=values,
-                                    on_event=progress,
-                                    listings=ptx or sass or html is not None)
+                                    on_event=progress, listings=True)
     command, before = submission.command, "Next: "
     if not inspected.clean:
         command = submission.typed("inspect")

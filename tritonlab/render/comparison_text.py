@@ -7,7 +7,7 @@ from grader.inspect.inspection import SourceLine
 from grader.text import plural
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
-from tritonlab.render.inspect_text import movement, promise, setting
+from tritonlab.render.inspect_text import live, movement, promise, setting
 from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, padded
 
@@ -113,3 +113,5 @@ def _notes(line: SourceLine | None) -> Iterator[str]:
         yield from map(movement, line.moved)
         if line.instructions:
             yield ", ".join(line.instructions)
+        if line.live:
+            yield live(line)

@@ -82,6 +82,8 @@ def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
         FactRow("warps", "of 32 threads, per program", [f"{b.warps}" for b in binaries]),
         FactRow("registers", "of 32 bits, per thread; at most 255",
                 [f"{b.registers} a thread" for b in binaries]),
+        FactRow("instructions", "of the machine code, however often they run",
+                [f"{len(one.sass):,}" if one.sass else "unknown" for one in each]),
         FactRow("spills", "values that did not fit in registers",
                 [f"{plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
                  for b in binaries]),
@@ -181,6 +183,11 @@ def movement(moved: Traffic) -> str:
     times = "once" if moved.redundancy < 1.005 else f"{q.three(moved.redundancy)} times"
     return (f"{moved.tensor}: {q.bytes_(moved.bytes)} {_DONE.get(moved.kind, moved.kind)}, "
             f"sectors {q.share(moved.coalescing)} used, moved {times}{requests(moved)}")
+
+
+def live(line: SourceLine) -> str:
+    """That most registers are live at this line."""
+    return f"most live registers: {line.live}"
 
 
 def requests(moved: Traffic) -> str:
@@ -380,6 +387,8 @@ def _notes(row: SourceRow) -> Iterator[str]:
             yield movement(moved)
         if row.annotation.instructions:
             yield ", ".join(row.annotation.instructions)
+        if row.annotation.live:
+            yield live(row.annotation)
     for defect in row.defects:
         yield f"defect: {defect.name}"
 
@@ -388,7 +397,8 @@ def _cells(row: SourceRow) -> list[tuple[str, ...]]:
     """The same as cells of ``_HEADS``, a row for each tensor."""
     if row.annotation is None:
         return []
-    instructions = ", ".join(row.annotation.instructions)
+    most = live(row.annotation) if row.annotation.live else ""
+    instructions = q.listed(*row.annotation.instructions, most)
     return [(q.bytes_(moved.bytes), q.share(moved.coalescing), f"{q.three(moved.redundancy)} x",
              "" if number else instructions)
             for number, moved in enumerate(row.annotation.moved)] or [("", "", "", instructions)]

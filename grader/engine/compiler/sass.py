@@ -28,6 +28,7 @@ _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 _TARGET = re.compile(r"`\((\.L_\w+)\)")
 _PREDICATE = re.compile(r"@(!?U?P(?:T|\d+))\s+")
 _SECTION = ".section\t.text."
+_LIVE = re.compile(r"// \|\s*(\d+)")  # general registers stand in the first column
 
 
 @dataclass(frozen=True)
@@ -99,20 +100,46 @@ def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[SassInstruc
     Raises:
         CannotDisassemble: nvdisasm does not read it, or it holds no such kernel.
     """
+    instructions = tuple(_parsed(_listed(cubin, "-gi"), kernel, file))
+    if not instructions:
+        raise CannotDisassemble(f"there is no code of `{kernel}`")
+    return instructions
+
+
+@functools.lru_cache(maxsize=64)
+def live_registers(cubin: bytes, kernel: str) -> dict[int, int]:
+    """The general registers that are live at each address of ``kernel``.
+
+    Raises:
+        CannotDisassemble: nvdisasm does not read it.
+    """
+    live: dict[int, int] = {}
+    inside = False
+    for row in _listed(cubin, "-lrm", "count").splitlines():
+        if _SECTION in row:
+            inside = _section(row) == kernel
+        elif inside and (step := _STEP.match(row)) and (count := _LIVE.search(row)):
+            live[int(step[1], 16)] = int(count[1])
+    return live
+
+
+def _listed(cubin: bytes, *options: str) -> str:
+    """What nvdisasm prints of the code."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(cubin)
         try:
-            process = subprocess.run(
-                [triton.knobs.nvidia.nvdisasm.path, "-c", "-gi", str(path)],
-                capture_output=True, text=True, timeout=_SECONDS, check=True)
+            return subprocess.run(
+                [triton.knobs.nvidia.nvdisasm.path, "-c", *options, str(path)],
+                capture_output=True, text=True, timeout=_SECONDS, check=True).stdout
         except (subprocess.SubprocessError, OSError) as error:
             message = getattr(error, "stderr", None) or str(error)
             raise CannotDisassemble(str(message)[:500]) from error
-    instructions = tuple(_parsed(process.stdout, kernel, file))
-    if not instructions:
-        raise CannotDisassemble(f"there is no code of `{kernel}`")
-    return instructions
+
+
+def _section(row: str) -> str:
+    """The kernel whose code begins at this row."""
+    return row.split(_SECTION, 1)[1].split('"')[0].split(",")[0]
 
 
 def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
@@ -125,7 +152,7 @@ def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
     inside = False
     for row in listing.splitlines():
         if _SECTION in row:
-            inside = row.split(_SECTION, 1)[1].split('"')[0].split(",")[0] == kernel
+            inside = _section(row) == kernel
         elif not inside:
             continue
         elif "//##" in row:

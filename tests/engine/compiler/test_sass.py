@@ -11,7 +11,15 @@ import pytest
 from grader.engine.compiler import ptx as reader
 from grader.engine.compiler import sass
 from grader.engine.compiler.compile import address, build
-from grader.engine.compiler.sass import CannotDisassemble, Code, code_of, disassembled, machine_code
+from grader.engine.compiler.kernel_reader import binary_of
+from grader.engine.compiler.sass import (
+    CannotDisassemble,
+    Code,
+    code_of,
+    disassembled,
+    live_registers,
+    machine_code,
+)
 from grader.engine.compiler.timing_model.control_flow import Flow, Work, flow_of
 from grader.engine.compiler.timing_model.instruction_costs import cost, multiplied
 from tests.support import timed
@@ -103,6 +111,20 @@ def test_lines_that_cannot_be_repaired_are_told_to_be_inexact(monkeypatch):
     monkeypatch.setattr(sass, "_assembled", lambda ptx, metadata: None)
 
     assert not code_of(compiled()).exact_lines
+
+
+@pytest.mark.parametrize("capability", [90, 100, 120])  # nvdisasm refuses older ones
+def test_live_registers_are_counted_at_every_instruction_and_never_exceed_those_of_a_thread(
+        capability):
+    made = compiled(capability)
+    addresses = {step.address for step in code_of(made).instructions
+                 if not step.never}
+
+    live = live_registers(made.asm["cubin"], made.metadata.name)
+
+    assert live.keys() >= addresses
+    assert 8 < max(live.values()) <= binary_of(
+        made, timed.target(capability), "add_kernel", {}).registers
 
 
 def test_what_is_no_machine_code_is_refused():
