@@ -236,6 +236,8 @@ suite = Suite(
                     traffic=1.00, sectors=1.00, launches=1, programs=64, spills=0),
         performance("16 384 x 4 096 floats", rand(16_384, 4_096),
                     requests=2.5, spills=0, pass_at=0.75, stretch=0.88),
+        performance("12 345 x 5 000 floats", rand(12_345, 5_000),
+                    requests=2.5, spills=0, pass_at=0.65, stretch=0.88),
     ],
 )
 
