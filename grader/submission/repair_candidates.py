@@ -84,6 +84,7 @@ class _Scope:
             from it.
         masks: of the function's accesses.
         bounds: comparisons of an index with a size.
+        handed_on: parameters that the function returns, such as an accumulator.
         masked: ids of the values of names that are masks.
         blocks: those of the indices that are blocks.
         compiled: whether Triton compiles the function.
@@ -108,6 +109,8 @@ class _Scope:
                             }.values())
         named_masks = {mask.id for mask in masks if isinstance(mask, ast.Name)}
         self.masked = {id(value) for name, value in _values(nodes) if name in named_masks}
+        self.handed_on = set(parameters) & syntax.names(
+            node for node in nodes if isinstance(node, ast.Return))
         self.twins: defaultdict[str, list[str]] = defaultdict(list)
         values = list(_values(nodes))
         shapes: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
@@ -151,7 +154,8 @@ class _Scope:
 
     def before(self, loop: ast.stmt) -> dict[str, ast.expr]:
         """The last values that names are given above a loop."""
-        return {name: value for name, value in self._values if value.lineno < loop.lineno}
+        above = {name: value for name, value in self._values if value.lineno < loop.lineno}
+        return {name: ast.Name(name, ast.Load()) for name in self.handed_on} | above
 
     def _indices(self, values: Sequence[tuple[str, ast.expr]]) -> list[str]:
         indices, blocks = list[str](), self.blocks
@@ -240,7 +244,7 @@ def _updates(loop: _Statement, scope: _Scope) -> Iterator[Edit]:
                 name in read and isinstance(loop, ast.For) and \
                 not syntax.names([loop.target]) & read:
             yield added(f"{name} += {ast.unparse(value.args[-1])}")
-        if not _is_begin(value):
+        if not _is_begin(value) and name not in scope.handed_on:
             continue
         if name in read:
             following = [other for other, value in own if name in syntax.names([value])]

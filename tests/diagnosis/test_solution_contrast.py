@@ -365,6 +365,15 @@ def test_lines_that_right_results_depend_on_too_are_not_those_of_a_wrong_one():
     assert dataflow.lines_of_result(text, {"x_ptr"}, set()) == ()
 
 
+def test_a_maximum_that_a_helper_returns_has_to_be_updated():
+    text = "@triton.jit\ndef inner(m_i, x_ptr, n):\n    for start in range(n):\n" \
+        "        x = tl.load(x_ptr + start)\n        m_new = tl.maximum(m_i, x)\n    return m_i\n"
+
+    (cause,) = repair(text, [[3]], lambda text: "m_i = m_new" in text)
+
+    assert (cause.kind, cause.line, cause.part) == ("missing update", 5, "m_i")
+
+
 def test_a_wrong_shape_is_repaired_by_what_changes_shapes():
     text = "def f(a, b, n):\n    mask = n < 4\n    return tl.dot(b, a) + n\n"
     tried: list[str] = []
