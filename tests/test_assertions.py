@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -13,24 +14,33 @@ FILES = sorted(path for path in HERE.rglob("test_*.py") if not {"fidelity", "ben
     path.relative_to(HERE).parts[:1]))
 SHARED = [HERE / "conftest.py", *sorted((HERE / "support").rglob("*.py"))]
 EXPECTS = frozenset(("raises", "warns", "assert_close"))  # of pytest and torch
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+class Function(NamedTuple):
+    """What a function calls, and whether it has an `assert` of its own."""
+
+    name: str
+    calls: frozenset[str]
+    asserts: bool
+
+    @classmethod
+    def of(cls, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Function:
+        nodes = list(ast.walk(node))
+        called = [one.func for one in nodes if isinstance(one, ast.Call)]
+        return cls(node.name, frozenset(
+            one.id if isinstance(one, ast.Name) else one.attr for one in called
+            if isinstance(one, ast.Name | ast.Attribute)),
+            any(isinstance(one, ast.Assert) for one in nodes))
 
 
 @cache  # shared helpers are read for every file of tests
 def functions(path: Path) -> list[Function]:
-    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, Function)]
-
-
-def called(function: Function) -> set[str]:
-    """Names of what a function calls."""
-    nodes = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
-    return {node.id if isinstance(node, ast.Name) else node.attr for node in nodes
-            if isinstance(node, ast.Name | ast.Attribute)}
+    return [Function.of(node) for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
 
 
 def asserts(function: Function, helpers: set[str] | frozenset[str]) -> bool:
-    return bool(called(function) & helpers) or any(
-        isinstance(node, ast.Assert) for node in ast.walk(function))
+    return function.asserts or bool(function.calls & helpers)
 
 
 def asserting(helpers: list[Function]) -> set[str]:
@@ -58,6 +68,6 @@ def test_every_test_asserts(path):
     ("def test_it():\n    with pytest.raises(ValueError):\n        run()", True),
     ("def test_it():\n    shows('x')", True)])
 def test_a_test_without_an_assertion_is_noticed(text, expected):
-    [function] = ast.parse(text).body
+    [node] = ast.parse(text).body
 
-    assert asserts(function, {"raises", "shows"}) is expected
+    assert asserts(Function.of(node), {"raises", "shows"}) is expected

@@ -179,11 +179,15 @@ def test_the_page_of_a_lesson_has_its_picture() -> None:
     assert page.index('id="worked-example"') < page.index("<figure") < page.index('id="your-task"')
 
 
-def test_the_page_on_grading_is_read_like_a_lesson(run):
-    shown = run("read", "grading", "--plain")
+@pytest.mark.parametrize(("name", "title"), [
+    ("grading", "How kernels are graded"),
+    ("blackwell", "Tensor memory, warp specialization and Gluon")])
+def test_a_page_of_all_lessons_is_read_like_a_lesson(run, name, title):
+    shown, data = run("read", name, "--plain"), json.loads(run("read", name, "--json").out)
 
-    assert shown.out.startswith("# How kernels are graded\n")
+    assert shown.out.startswith(f"# {title}\n")
     assert (shown.code, last_line(shown.out)) == (0, "Next: tritonlab grade")
+    assert (data["module"], data["title"]) == (name, title)
 
 
 def test_the_answers_come_after_a_pass(run, judge):

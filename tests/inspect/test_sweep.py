@@ -107,7 +107,8 @@ def test_values_are_compiled_checked_and_judged_without_touching_the_file(sandbo
     before = kernel.read_bytes()
 
     found = sweep(kernel, grader.load_suite(SUITE), find(),
-                  {"num_warps": [8, 3], "SCALE": [1.0, 2.0]}, sandbox=sandbox)
+                  {"num_warps": [8, 3], "SCALE": [1.0, 2.0]}, sandbox=sandbox,
+                  case="16 384 x 4 096 floats")
 
     (case,) = found.cases
     right, wrong, *broken = case.rows

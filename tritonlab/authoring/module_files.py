@@ -9,7 +9,7 @@ from grader.suite import Suite
 from grader.text import toml_line
 from tritonlab.course.course import (
     ANSWERS,
-    GRADING,
+    PAGES,
     PICTURE,
     SHIPPED,
     Course,
@@ -123,7 +123,8 @@ def strays(course: Course, roots: Roots) -> Iterator[str]:
     for kind, root in (("tracks", roots.tracks), ("solutions", roots.solutions),
                        ("suites", roots.suites)):
         for path in entries(root):
-            if path.name not in {*tracks, "__init__.py", *({GRADING} if kind == "tracks" else ())}:
+            pages = [f"{name}.md" for name in PAGES] if kind == "tracks" else []
+            if path.name not in {*tracks, "__init__.py", *pages}:
                 yield f"{kind}/{path.name} belongs to no track"
                 continue
             for inner in entries(path) if path.is_dir() else ():

@@ -21,7 +21,6 @@ from tritonlab.workspace.workspace import Workspace
 
 Language = Annotated[str, typer.Option(
     "--lang", metavar="LANG", help="A language that the course is translated to, such as de.")]
-GRADING = "grading"  # the page on the checks that all modules share
 
 Edit = Annotated[bool, typer.Option(
     "--edit", help="Open the exercise in $VISUAL, $EDITOR, VS Code, or an editor that is found.")]
@@ -73,14 +72,14 @@ def read(
     language: Language = ENGLISH,
     as_json: Json = False, plain: Plain = False,
 ) -> int:
-    """Show the lesson of a module, or the page `grading`."""
+    """Show the lesson of a module, or the page `grading` or `blackwell`."""
     from tritonlab.render import lesson as view
 
     the_course = course_choice.load()
     place = workspace.find()
-    if module_id == GRADING:
-        name, title, text = GRADING, "How kernels are graded", course.grading_page()
-        picture = ""
+    if module_id in course.PAGES:
+        name, text, picture = module_id, course.page(module_id), ""
+        title = text.partition("\n")[0].removeprefix("# ")
         command = "tritonlab grade"
     else:
         module = the_course.find(module_id) if module_id else \

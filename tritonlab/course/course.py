@@ -32,7 +32,7 @@ LANGUAGE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})?")  # as in BCP 47
 _GRADED = "\n## How it is graded\n\n"
 PICTURE = "picture.svg"
 ANSWERS = "answers.md"  # to the questions of the lesson, beside the solution
-GRADING = "grading.md"  # in the folder of the tracks: the checks that all modules share
+PAGES = ("grading", "blackwell")  # in the folder of the tracks: Markdown that several lessons link
 _FOLDER = re.compile(r"(\d\d)-([a-z0-9]+(?:-[a-z0-9]+)*)")
 
 
@@ -413,14 +413,15 @@ def settings_of(roots: Roots) -> CourseSettings:
                                     packed=shipped)
 
 
-def grading_page(roots: Roots | None = None) -> str:
-    """Returns the page on the checks that all modules share, as Markdown.
+def page(name: str, roots: Roots | None = None) -> str:
+    """Returns one of ``PAGES`` as Markdown: a course's own, or else that of the shipped one.
 
     Raises:
         BadCourse: it cannot be read.
     """
-    own = (roots or default_roots()).tracks / GRADING
-    return _text("The page on grading", own if own.exists() else shipped_roots().tracks / GRADING)
+    file = f"{name}.md"
+    own = (roots or default_roots()).tracks / file
+    return _text(f"The page {name}", own if own.exists() else shipped_roots().tracks / file)
 
 
 def _text(subject: str, file: Path) -> str:

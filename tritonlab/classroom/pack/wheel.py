@@ -15,7 +15,7 @@ import grader
 from grader.text import toml_value
 from tritonlab.classroom.pack import public_suite
 from tritonlab.course import course, settings
-from tritonlab.course.course import GRADING, Course, Module, Roots, Track
+from tritonlab.course.course import PAGES, Course, Module, Roots, Track
 from tritonlab.course.override import NOTHING
 from tritonlab.errors import BadCourse, TritonlabError
 from tritonlab.version import __version__
@@ -116,7 +116,7 @@ def _course(the_course: Course, roots: Roots, modules: Iterable[Module],
                 lines += [f"[override.{toml_value(module.id)}]",
                           f"pass_at = {toml_value(module.override.pass_at)}"]
     files = {f"tritonlab/{settings.FILE}": "\n".join(lines) + "\n",
-             f"tritonlab/tracks/{GRADING}": course.grading_page(roots)}
+             **{f"tritonlab/tracks/{name}.md": course.page(name, roots) for name in PAGES}}
     tracks = {module.track for module in modules}
     files |= {f"tritonlab/tracks/{track.folder}/track.toml": _track(track)
               for track in the_course.tracks if track.folder in tracks}
