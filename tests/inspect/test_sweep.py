@@ -78,7 +78,7 @@ def test_the_json_holds_a_row_for_each_combination(inspect):
 
 
 @pytest.mark.parametrize(("words", "message"), [
-    (["num_warps"], "'num_warps' does not set anything. Write `--set NAME=VALUE`"),
+    (["num_warps"], "'num_warps' does not set anything. Type `--set NAME=VALUE`"),
     (["num_warps=four"], "'four' is not a value. Give a number"),
     (["num_warps=[4]"], "'[4]' is not a value."),
     (["num_warps=1,2,4,8,16", "num_stages=1,2,3,4,5"], "These are 25 combinations of values; at "
@@ -148,5 +148,5 @@ def test_an_unknown_parameter_names_the_nearest_and_all(inspect, monkeypatch):
     shown = inspect("--set", "num_warp=4")
 
     assert shown.code == 2
-    assert "has no parameter 'num_warp'. Did you mean num_warps? It has BLOCK_SIZE, num_warps, " \
-        "num_stages." in shown.err
+    assert "has no parameter 'num_warp'. Did you mean num_warps? Set one of BLOCK_SIZE, " \
+        "num_warps, num_stages." in shown.err

@@ -102,8 +102,8 @@ def _last(submission: Submission, folder: Path) -> Path:
     if content is None:
         raise TritonlabError(
             f"No other version of {submission.module.id} is kept.",
-            "`grade` and `inspect` keep the version in the workspace that they see: edit it, then "
-            "repeat this command. `--against FILE` compares with any file.")
+            "`grade` and `inspect` keep the versions in the workspace that they see. Edit the file "
+            "and repeat this command, or name another file: `--against FILE`.")
     for name, data in content.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,8 +118,8 @@ def _parameters_of(submission: Submission) -> Iterator[None]:
         yield
     except UnknownParameter as error:
         meant = f" Did you mean {error.nearest}?" if error.nearest else ""
-        names = f"It has {', '.join(error.names)}." if error.names else \
-            "It has no constant and no launch that takes one."
+        names = f"Set one of {', '.join(error.names)}." if error.names else \
+            "Edit the file instead: it has no constant and no launch that takes one."
         raise TritonlabError(f"{shown(submission.kernel)} has no parameter '{error.name}'.{meant}",
                              names) from error
 
@@ -135,7 +135,7 @@ def settings_of(words: Sequence[str]) -> dict[str, list[Value]]:
         name, equals, values = word.partition("=")
         if not equals or not name.strip().isidentifier() or not values.strip():
             raise TritonlabError(f"'{word}' does not set anything.",
-                                 "Write `--set NAME=VALUE`, such as `--set BLOCK_N=64,128`.")
+                                 "Type `--set NAME=VALUE`, such as `--set BLOCK_N=64,128`.")
         settings.setdefault(name.strip(), []).extend(map(_value, values.split(",")))
     count = math.prod(map(len, settings.values()))
     if count > sweeps.MOST:
