@@ -25,6 +25,11 @@ def test_a_verb_says_what_is_kept(verb, sandbox) -> None:
     assert spoken(SITUATIONS[verb], sandbox) == kept(verb).read_text()
 
 
+def test_no_script_waits_in_vain() -> None:
+    """A session whose script waits for a sentence that does not come is ended by SIGTERM."""
+    assert [verb for verb in SITUATIONS if "exit code 143" in kept(verb).read_text()] == []
+
+
 def test_no_verb_is_left_out() -> None:
     verbs = {command.name or command.callback.__name__ for command in cli.app.registered_commands}
 

@@ -63,7 +63,7 @@ SITUATIONS: dict[str, list[Situation]] = {
                 ("it is shown again.", "q"), before=(wrong,)),
         at_work("a trace", (FAILED, "t"), ("No browser was found", "q"), before=(wrong,)),
         at_work("all keys, and one that is none", (FAILED, "?"), ("lists the keys.", "w"),
-                ("? says what there is.", "q")),
+                ("? to see the keys.", "q")),
         at_work("a reset, wanted and brought back", (FAILED, "x"), ("y or n", "n"),
                 ("Nothing was done.", "x"), ("y or n", "y"), (FAILED, "u"), (FAILED, "q"),
                 before=(wrong,)),
