@@ -946,7 +946,6 @@ def _scalar_access(tensor: str, done: str, n_bytes: int, possible: int, step: in
             f"where {possible} bytes are possible{why}")
 
 
-
 def _aligned(causes: Sequence[tuple[str, int, bool]], step: int, remedy: str,
              **_: object) -> str:
     if remedy == "hints":

@@ -23,7 +23,7 @@ from grader.submission.launch_parameters import Value, with_values
 from grader.suite import Case, Suite
 
 SCHEMA = 1
-ALIKE = 1.05  # times as long as the fastest: no prediction tells these apart
+ALIKE = 1.05  # times the shortest time: predictions are not exact enough to rank these
 MOST = 24  # combinations; each takes a second or several
 Values = Mapping[str, Value]
 Outlook = Literal["expected to pass", "fails", "GPU needed", "within limits"]

@@ -324,7 +324,7 @@ def drawn_pass(queries: int, keys: int, width: int, shared: int, causal: bool, d
 
 
 def tiles(number: int, more: int = 0) -> Callable[[int], int]:
-    """So many of the learner's own tiles, as far as these are no longer than 128, and some more."""
+    """A size of ``number`` of the learner's own tiles, counted as 128 at most, and ``more``."""
     return lambda block: max(1, number * min(block, 128) + more)
 
 
@@ -520,6 +520,20 @@ def half_of_long(length: int) -> tuple[Any, ...]:
 HALF_BENCH = Bench("queries and keys", (256, 512, 1_024, 2_048), half_of_long,
                    at="float16, 16 heads of 64")
 
+OF_BOTH = [  # of both sweeps
+    correctness(named(SMALL), *SMALL.half(), public=True),
+    correctness(named(CAUSAL), *CAUSAL.half(), public=True),
+    *(correctness(named(one), *one.half()) for one in (
+        *either(*SHAPES, dtypes=("float32", HALF)), *GROUPED, *UNEQUAL,
+        Pass(2, 2, 70, 32, "bfloat16"))),
+    correctness("300 causal queries in float16", *Pass(
+        1, 1, 300, 32, HALF, causal=True).half()),
+    correctness("a scale of a half", *Pass(1, 2, 50, 32, scale=0.5).half()),
+    *(correctness(f"sums of {number}", *few(number).half()) for number in (1, 2, 3)),
+    correctness("every delta is 0", *SMALL.half(delta=full(1, 2, 31, value=0.0))),
+    correctness("every lse is 0", *SMALL.half(lse=full(1, 2, 31, value=0.0))),
+]
+
 backward_keys = Function(
     entry="backward_keys",
     parameters=PART,
@@ -534,17 +548,7 @@ backward_keys = Function(
     contiguous_result=True,
     bench=HALF_BENCH,
     cases=[
-        correctness(named(SMALL), *SMALL.half(), public=True),
-        correctness(named(CAUSAL), *CAUSAL.half(), public=True),
-        *(correctness(named(one), *one.half()) for one in (
-            *either(*SHAPES, dtypes=("float32", HALF)), *GROUPED, *UNEQUAL,
-            Pass(2, 2, 70, 32, "bfloat16"))),
-        correctness("300 causal queries in float16", *Pass(
-            1, 1, 300, 32, HALF, causal=True).half()),
-        correctness("a scale of a half", *Pass(1, 2, 50, 32, scale=0.5).half()),
-        *(correctness(f"sums of {number}", *few(number).half()) for number in (1, 2, 3)),
-        correctness("every delta is 0", *SMALL.half(delta=full(1, 2, 31, value=0.0))),
-        correctness("every lse is 0", *SMALL.half(lse=full(1, 2, 31, value=0.0))),
+        *OF_BOTH,
         correctness("40 keys of 600 queries, d_out around 3, in float16",
                     *Pass(1, 1, 600, 32, HALF, keys=40).half(
                         d_out=rand(1, 1, 600, 32, dtype=HALF, mean=3.0))),
@@ -577,17 +581,7 @@ backward_queries = Function(
     contiguous_result=True,
     bench=HALF_BENCH,
     cases=[
-        correctness(named(SMALL), *SMALL.half(), public=True),
-        correctness(named(CAUSAL), *CAUSAL.half(), public=True),
-        *(correctness(named(one), *one.half()) for one in (
-            *either(*SHAPES, dtypes=("float32", HALF)), *GROUPED, *UNEQUAL,
-            Pass(2, 2, 70, 32, "bfloat16"))),
-        correctness("300 causal queries in float16", *Pass(
-            1, 1, 300, 32, HALF, causal=True).half()),
-        correctness("a scale of a half", *Pass(1, 2, 50, 32, scale=0.5).half()),
-        *(correctness(f"sums of {number}", *few(number).half()) for number in (1, 2, 3)),
-        correctness("every delta is 0", *SMALL.half(delta=full(1, 2, 31, value=0.0))),
-        correctness("every lse is 0", *SMALL.half(lse=full(1, 2, 31, value=0.0))),
+        *OF_BOTH,
         edge("keys 2**30 elements apart", *(one := Pass(1, 1, 5, 32, HALF, keys=3)).half(
             **far(one, "k"))),
         edge("130 keys 3 * 2**25 elements apart", *(one := Pass(
