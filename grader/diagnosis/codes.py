@@ -148,7 +148,7 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
             file: str = "", text: str = "", entry: str = "",
             roots: Collection[str] = (), answered: bool = False,
-            causes: Sequence[Cause] = (), solution: str = "") -> Finding:
+            causes: Sequence[Cause] = (), solutions: Mapping[str, str] = {}) -> Finding:
     """Fills in the usual cause of a finding, the place and the next step.
 
 
@@ -169,28 +169,32 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         answered: the finding is about a value that host code returned.
         causes: the statements that decide the failure. A known mistake in another statement is
             ruled out, and the finding names their lines instead of the one where it was seen.
-        solution: the text that the causes were derived from.
+        solutions: path -> text of the files that the causes were derived from.
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (messages.NOT_WRITTEN, messages.ONLY_HERE) else mutants
     agreeing = [mutant for mutant in mutants if mutant.sign] if closer else mutants
     agreeing = [mutant for mutant in agreeing if (
-        any(cause.may_be(mutant, solution) for cause in causes) if causes else
+        any(cause.may_be(mutant, solutions.get(cause.file, "")) for cause in causes) if causes else
         agrees(mutant, finding, todos, text))]
     likely = known_mistake(finding, agreeing, failed, passed)
     usual = _OF_ANSWERS if answered and finding.code in _OF_ANSWERS else MEANINGS
     cause = causes[0] if causes else Cause(0)
+    elsewhere = bool(file) and bool(causes) and cause.file != file
     means = likely.meaning if likely else (
         finding.means or _of_cause(cause) or closer
         or _of_mask(finding, text) or (messages.UNUSED_AXIS if _has_unused_axis(finding) else "")
         or _by_line(finding, causes)
         or (messages.of_pattern(finding.data) if finding.code == "N01" else "")
+        or (messages.MORE_OPERATIONS if finding.code == "T01" and value_of(
+            finding.data, "kind") in ("operations", "slow products") else "")
         # The sentence of the compiler, or of Python, is more specific.
         or ("" if finding.code == "L05" else usual[finding.code]))
-    seen_at = finding.line
+    seen_at = None if elsewhere else finding.line
+    file = cause.file if elsewhere else file
     grid = lines_of_grid(text, None, entry) if _has_unused_axis(finding) and not causes else ()
     if causes:
-        finding = replace(finding, line=causes[0].line,
+        finding = replace(finding, line=causes[0].line or None,
                           also=causes[1].line if causes[1:] else None)
     if warps := line_of_warps(finding, text):
         finding = replace(finding, line=warps)
@@ -206,12 +210,12 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
     if causes:
         own = tuple(dict.fromkeys(cause.todo for cause in causes if cause.todo))
         numbers = own or (likely.todos if likely else ())
+    where = messages.where(
+        finding.line, file, marker, numbers, seen_at=seen_at, also=finding.also,
+        instead=grid[0] if grid else None, missing=bool(causes) and causes[0].missing)
     return replace(
         finding.within("sentence"), means=means, todos=numbers, file=file,
-        where=messages.where(
-            finding.line, file, marker, numbers, seen_at=seen_at,
-            also=finding.also, instead=grid[0] if grid else None,
-            missing=bool(causes) and causes[0].missing),
+        where=where or (messages.in_file(file) if causes else ""),
         next_step=messages.next_step(finding.code, finding.data, numbers))
 
 

@@ -12,7 +12,7 @@ from grader.diagnosis import codes, definitions
 from grader.diagnosis.solution_contrast import Cause
 from grader.finding import Fault, value_of
 from grader.report import CaseResult, Finding, Verdict
-from grader.submission import dataflow, source
+from grader.submission import dataflow, source, syntax
 from grader.submission.todo_regions import IMPORTED, Places
 from grader.suite import Case, Mutant, Property, Suite, case_selection
 
@@ -54,13 +54,13 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             file=suite.kernel_file if suite.files else "", text=submitted.text,
             entry=(case.about if case else "") or suite.entry,
             roots=functions_of(case, suite) if case else frozenset(),
-            answered=case is not None and case.call is not None, solution=suite.solution)
+            answered=case is not None and case.call is not None, solutions=suite.solutions)
         findings = []
         for number, finding in enumerate(codes.in_order(result.findings)):
             own = causes if result is first and not number else ()
             worded = in_words(_of_imports(finding, places), causes=own)
             near = places.near.get(worded.line or 0)
-            if near and not worded.todos:
+            if near and not worded.todos and worded.file in ("", suite.kernel_file):
                 worded = in_words(replace(finding, todos=(near,)), causes=own)
             if case:
                 about = case.about or suite.entry
@@ -109,7 +109,9 @@ def functions_of(case: Case, suite: Suite) -> frozenset[str]:
     if case.call is None:
         return frozenset({case.function or suite.entry} - {""})
     called = dataflow.names_reached(suite.calls, frozenset({case.call.of}))
-    return called.intersection(suite.signatures)
+    public = {function.name for function in syntax.functions(syntax.tree_of(suite.solution))
+              if not function.name.startswith("_")}
+    return called.intersection(public.union(suite.signatures))
 
 
 def telling_cases(failure: CaseResult, suite: Suite) -> set[str]:
@@ -126,7 +128,7 @@ def explain_findings(findings: Sequence[Finding], suite: Suite,
     return tuple(codes.explain(
         _of_imports(finding, places), suite.mutants, places.lines, marker=suite.marker,
         file=suite.kernel_file if suite.files else "", text=submitted.text, entry=suite.entry,
-        solution=suite.solution)
+        solutions=suite.solutions)
         if finding.code in codes.MEANINGS else finding for finding in findings)
 
 

@@ -1187,6 +1187,9 @@ _MISTAKES = {
              "as 0 for a sum and -inf for a maximum.",
     "overwritten": "This statement replaces the value of the iteration before: a sum over a loop "
                    "adds to what it had.",
+    "added twice": "The right-hand side adds to this name already, so an operator with `=` adds "
+                   "the old value once more.",
+    "text": "The case passes once these lines are corrected.",
     "missing update": "A statement is missing here: a name keeps a value that has to change.",
     "missing statement": "A statement is missing here.",
     "superfluous statement": "This statement does not belong here; without it, the case passes.",
@@ -1263,6 +1266,8 @@ NOT_WRITTEN = "This part is not written yet."
 ONLY_HERE = "The CPU runs programs one after another and rounds every operation; the kernel " \
             "depends on behavior that Triton does not define."
 NOTHING_TO_DO = "An empty tensor needs no computation, so the function should launch nothing."
+MORE_OPERATIONS = "The kernels compute more than the formula needs, or in a slower format: check " \
+                  "how often each loop runs, and the dtypes of the operands of `tl.dot`."
 UNUSED_AXIS = "Two programs store to the same elements: their offsets do not depend correctly " \
               "on the program, or the grid has an axis that the kernel does not use."
 PLAIN_VALUES = "The return value must consist of None, numbers, strings, and tuples, lists, " \
@@ -1302,6 +1307,11 @@ def where(line: int | None, file: str, marker: str, todos: Sequence[int], *,
     words = ", ".join(places)
     shown = f" (seen at line {seen_at})" if seen_at and seen_at not in (line, also) else ""
     return words[:1].upper() + words[1:] + shown
+
+
+def in_file(file: str) -> str:
+    """Where to look: a whole file."""
+    return f"In {file}"
 
 
 def in_definitions(definitions: Sequence[tuple[str, int, str]]) -> str:

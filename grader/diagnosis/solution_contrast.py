@@ -11,12 +11,15 @@ from __future__ import annotations
 import ast
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from difflib import SequenceMatcher
+from typing import Generic, TypeVar
 
 from grader.submission import syntax
 from grader.submission.dataflow import lines_elsewhere
 from grader.submission.mistake_kinds import kind_of, part_of
 from grader.submission.repair_candidates import candidates
+from grader.submission.source import KERNEL
 from grader.submission.statement_diff import Edit, edits, patched
 from grader.submission.todo_regions import numbered_comments, places
 from grader.suite import Mutant
@@ -29,6 +32,8 @@ MOST_EDITS = 40
 # A known mistake has to be of the same kind, where this says which expression to change.
 _PRECISE = frozenset(("bound", "stride"))
 
+_T = TypeVar("_T")
+_Hunk = tuple[str, int, int, int, int]  # an operation of difflib
 Passes = Callable[[str], bool]  # whether the failing case passes with this text
 
 
@@ -47,6 +52,7 @@ class Cause:
             right statement uses.
         reads: names that only this statement reads, where the solution computes it another way.
         own: proved by another name of the submission, and not by a statement of the solution.
+        file: of the line, where the submission has several.
     """
 
     line: int
@@ -58,29 +64,36 @@ class Cause:
     unused: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
     own: bool = False
+    file: str = KERNEL
 
     def may_be(self, mutant: Mutant, solution: str) -> bool:
-        """Whether a known mistake changes the statement of this cause."""
+        """Whether a known mistake changes the statement of this cause.
+
+        Args:
+            solution: the text of the cause's file there.
+        """
         if self.own:
             return False
         if not self.in_solution:
             return True
         lines: set[int] = set()
         for patch in mutant.patches:
+            if patch.file != self.file:
+                continue
             before, text, _ = solution.partition(patch.find)
             first = before.count("\n") + 1
             lines |= {*range(first, first + text.count("\n") + 1)}
         return not lines.isdisjoint(self.in_solution) and (
-            self.kind not in _PRECISE or self.kind in _kinds(mutant, solution))
+            self.kind not in _PRECISE or self.kind in self._kinds(mutant, solution))
 
-
-def _kinds(mutant: Mutant, solution: str) -> set[str]:
-    """The kinds of mistake in a known wrong version of the solution."""
-    text = solution
-    for patch in mutant.patches:
-        text = text.replace(patch.find, patch.replace)
-    return {kind_of(one.mine, one.theirs)
-            for one in edits(syntax.tree_of(text), syntax.tree_of(solution))}
+    def _kinds(self, mutant: Mutant, solution: str) -> set[str]:
+        """The kinds of mistake in a known wrong version of the file."""
+        text = solution
+        for patch in mutant.patches:
+            if patch.file == self.file:
+                text = text.replace(patch.find, patch.replace)
+        return {kind_of(one.mine, one.theirs)
+                for one in edits(syntax.tree_of(text), syntax.tree_of(solution))}
 
 
 def causes(text: str, solution: str, exercise: str, roots: Collection[str], passes: Passes,
@@ -100,8 +113,11 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
     differing = [one for one in edits(mine, theirs) if one.line not in elsewhere]
     if not 0 < len(differing) <= MOST_EDITS:
         return []
-    search = _Search(lambda chosen: passes(patched(mine, chosen)))
-    deciding = search.smallest(differing)
+    search = _Search[Edit](lambda chosen: passes(patched(mine, chosen)))
+    # Extra statements whose names the solution does not read stay, because the learner's other
+    # statements read them.
+    deciding = _around(search.smallest(
+        differing, [one for one in differing if one.theirs is not None]), differing)
     if not 0 < len(deciding) <= MOST_CAUSES:
         return []
     rewritten = _rewritten(mine, deciding)
@@ -114,6 +130,43 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
                   of_solution.get(one.solution_line) or numbers.get(one.line),
                   _lines(one.theirs), part_of(one.mine, one.theirs), _unused(mine, one))
             for one in deciding]
+
+
+def _around(deciding: Sequence[Edit], differing: Sequence[Edit]) -> list[Edit]:
+    """The edits, where an added statement such as `try` stands around removed ones, as one."""
+    removed = {ast.dump(one.mine): one for one in differing if one.mine and one.theirs is None}
+    kept, within = list[Edit](), set[str]()
+    for one in deciding:
+        inside = removed.keys() & {ast.dump(node) for node in ast.walk(one.theirs)} if \
+            one.mine is None and one.theirs is not None else set[str]()
+        within |= inside
+        first = min((removed[code].line for code in inside), default=0)
+        kept.append(replace(one, line=max(1, first - 1)) if first else one)
+    return [one for one in kept
+            if one.theirs is not None or one.mine is None or ast.dump(one.mine) not in within]
+
+
+def text_causes(text: str, solution: str, passes: Passes) -> list[Cause]:
+    """The lines without which the failing case passes; line 0 if only the file is known.
+
+    For checks of what a file says, docstrings and comments included.
+    """
+    mine, theirs = text.splitlines(keepends=True), solution.splitlines(keepends=True)
+    hunks = [hunk for hunk in SequenceMatcher(None, mine, theirs, autojunk=False).get_opcodes()
+             if hunk[0] != "equal"]
+
+    def replaced(chosen: Collection[_Hunk]) -> str:
+        lines = list(mine)
+        for _, start, end, other, other_end in sorted(chosen, key=lambda one: -one[1]):
+            lines[start:end] = theirs[other:other_end]
+        return "".join(lines)
+
+    deciding = _Search[_Hunk](lambda chosen: passes(replaced(chosen))).smallest(hunks)
+    if 0 < len(deciding) <= MOST_CAUSES:
+        return [Cause(max(1, start + (operation != "insert")), "text",
+                      missing=operation == "insert")
+                for operation, start, *_ in sorted(deciding, key=lambda one: one[1])]
+    return [Cause(0, "text")] if hunks and passes(solution) and not passes(text) else []
 
 
 def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
@@ -207,34 +260,35 @@ def _lines(node: ast.stmt | None) -> range:
 
 
 @dataclass
-class _Search:
+class _Search(Generic[_T]):
     """Delta debugging: a smallest set of edits with which the case passes."""
 
-    run: Callable[[Sequence[Edit]], bool]
+    run: Callable[[Sequence[_T]], bool]
     runs: int = 0
     started: float = field(default_factory=time.monotonic)
 
-    def passes(self, chosen: Sequence[Edit]) -> bool:
+    def passes(self, chosen: Sequence[_T]) -> bool:
         if self.runs == MOST_RUNS or (self.runs and time.monotonic() - self.started > MOST_S):
             raise _GivenUp
         self.runs += 1
         return self.run(chosen)
 
-    def smallest(self, every: Sequence[Edit]) -> list[Edit]:
-        """The edits of a smallest set; empty where all are not enough, or the runs are spent."""
+    def smallest(self, every: Sequence[_T], some: Sequence[_T] = ()) -> list[_T]:
+        """The edits of a smallest set; empty where all are not enough, or the runs are spent.
+
+        Args:
+            some: tried before all of them.
+        """
         try:
-            # Extra statements whose names the solution does not read stay, because the learner's
-            # other statements read them.
-            some = [one for one in every if one.theirs is not None]
             if not 0 < len(some) < len(every) or not self.passes(some):
                 # A failure that does not come again is none of the statements'.
                 some = list(every) if self.passes(every) else []
-            deciding = self._among(some, []) if some else []
+            deciding = self._among(list(some), []) if some else []
             return [] if deciding and self.passes([]) else deciding
         except _GivenUp:
             return []
 
-    def _among(self, edits: list[Edit], kept: list[Edit]) -> list[Edit]:
+    def _among(self, edits: list[_T], kept: list[_T]) -> list[_T]:
         """The edits that are needed beside those that are ``kept``, with which all pass."""
         if len(edits) == 1:
             return edits

@@ -163,8 +163,8 @@ class Context:
         return other
 
     def with_text(self, text: str, limit_s: float,
-                  recorded: dict[int, RecordedCall] | None = None) -> Context:
-        """A context of the same inputs for another text of the file with the kernels.
+                  recorded: dict[int, RecordedCall] | None = None, file: str = "") -> Context:
+        """A context of the same inputs for another text of a file, by default of the kernels'.
 
         It names no causes, and gives no case more time than ``limit_s``.
 
@@ -172,7 +172,7 @@ class Context:
             recorded: calls of the same host code, by the ids of their cases; it takes them and adds
                 to them.
         """
-        other = Context(self.submitted.with_text(text), self.suite, self.sandbox,
+        other = Context(self.submitted.with_text(text, file), self.suite, self.sandbox,
                         seed=self.draws.seed, target=self.gate.target, effort="first")
         other.draws.blocks = dict(self.draws.blocks)
         other.time_limit.limit_s = limit_s

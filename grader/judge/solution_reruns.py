@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import re
+import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 
 from grader.diagnosis.explain import functions_of
-from grader.diagnosis.solution_contrast import Cause, causes, repair
+from grader.diagnosis.solution_contrast import (
+    MOST_S,
+    Cause,
+    causes,
+    repair,
+    text_causes,
+)
 from grader.finding import WrongValues, value_of
 from grader.judge.case import verdict
 from grader.judge.context import Context, RecordedCall
@@ -15,7 +24,8 @@ from grader.processes.replies import Stopped
 from grader.processes.time_limit import OutOfTime
 from grader.recording.model import Recording, views_of
 from grader.report import CaseResult, Finding, Skip, Verdict
-from grader.submission import dataflow
+from grader.submission import dataflow, syntax
+from grader.submission.statement_diff import edits
 from grader.suite import Case, Property, Suite
 
 _MOST_OWN = 2  # lines of a result, of which the first is named without a repair
@@ -25,8 +35,9 @@ _WITH_REPAIRS = ("whole", "early", "diagnosis")
 # Findings of values, accesses, shapes, grids and plain values.
 _REPAIRED = ("M", "N", "S", "L03", "Q")
 _OF_SHAPES = re.compile("incompatible|reduction dimensions|boolean scalar")  # Triton's own words
-# A file that cannot be read, and runs that take as long as they are allowed to.
-_NOT_RUN_AGAIN = ("P", "R02", "R03", "R04")
+# A file that cannot be read, runs that take as long as they are allowed to, and tests that pass
+# only after they have run on all wrong packages.
+_NOT_RUN_AGAIN = ("P", "R02", "R03", "R04", "U01")
 
 
 def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
@@ -46,34 +57,62 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
 
     recorded: defaultdict[str, dict[int, RecordedCall]] = defaultdict(dict)
 
-    def passes(text: str, case: Case = case) -> bool:
+    def passes(text: str, case: Case = case, file: str = "") -> bool:
         # Kernels do not run in the worker, so another kernel changes no recording.
-        with ctx.with_text(text, RUN_S, recorded[dataflow.host_code(text)]) as other:
+        kept = None if file else recorded[dataflow.host_code(text)]
+        with ctx.with_text(text, RUN_S, kept, file) as other:
             result = verdict(case, other)
         return result.verdict is Verdict.PASSED or (
             result.verdict is Verdict.SKIPPED and result.skipped is Skip.GPU)
 
     exercise = ctx.suite.exercise
     text, numbers = ctx.submitted.text, ctx.submitted.places(exercise).lines
-    deciding = causes(text, ctx.suite.solution, exercise, functions_of(case, ctx.suite), passes,
-                      numbers)
+    roots = functions_of(case, ctx.suite)
+    deciding = list[Cause]()
+    if not case.reading:
+        deciding = [replace(one, file=ctx.suite.kernel_file) for one in causes(
+            text, ctx.suite.solution, exercise, roots, passes, numbers)]
+    if not deciding and first.seconds < RUN_S / 2:
+        deciding = _in_files(case, ctx, roots, passes)
     finding = first.findings[0]
-    if deciding or not _is_repaired(finding) or ctx.effort not in _WITH_REPAIRS:
+    if deciding or not _is_repaired(finding, text, roots) or ctx.effort not in _WITH_REPAIRS:
         return deciding
     others = [one for result in _others(first, results) if (one := case_of(result)) is not None
               and one.function == case.function]
     with ctx.with_text(text, RUN_S) as other:
         recording = _recording(case, other)
-    away = dataflow.lines_elsewhere(text, functions_of(case, ctx.suite)) | _idle_kernels(
-        text, recording)
+    away = dataflow.lines_elsewhere(text, roots) | _idle_kernels(text, recording)
     suspects = [[line for line in lines if line not in away]
                 for lines in _suspects(finding, text, recording, ctx.part(case).entry)]
     own = [line for line in _lines_of_result(finding, text, recording, ctx.part(case))
            if line not in away]
-    return repair(text, [own, *suspects] if own else suspects, lambda text: all(
+    repaired = repair(text, [own, *suspects] if own else suspects, lambda text: all(
         passes(text, one) for one in (case, *others)), numbers, finding.code == "L05") or [
             Cause(line, "one result", todo=numbers.get(line)) for line in own[:1]
             if len(own) <= _MOST_OWN]
+    return [replace(one, file=ctx.suite.kernel_file) for one in repaired]
+
+
+def _in_files(case: Case, ctx: Context, roots: frozenset[str],
+              passes: Callable[..., bool]) -> list[Cause]:
+    """What decides a failure and is in another file than the kernels, or no statement."""
+    started, texts, kernels = time.monotonic(), ctx.submitted.texts, ctx.suite.kernel_file
+    for file, solution in ctx.suite.solutions.items():
+        if not ctx.suite.files or time.monotonic() - started > MOST_S:
+            break
+        mine, passes_with = texts.get(file, ""), partial(passes, file=file)
+        deciding = list[Cause]()
+        if not case.reading and file.endswith(".py"):
+            alike = not edits(syntax.tree_of(mine), syntax.tree_of(solution))
+            if alike and case.call:  # its docstrings or imports differ, if anything does
+                deciding = text_causes(mine, solution, passes_with)
+            elif file != kernels:
+                deciding = causes(mine, solution, "", roots, passes_with)
+        elif case.reading:
+            deciding = text_causes(mine, solution, passes_with)
+        if deciding:
+            return [replace(one, file=file) for one in deciding]
+    return []
 
 
 def _others(first: CaseResult, results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -89,8 +128,11 @@ def _others(first: CaseResult, results: Sequence[CaseResult]) -> list[CaseResult
     return [*failed[-_MOST_OTHERS:], *passed[-_MOST_OTHERS:]]
 
 
-def _is_repaired(finding: Finding) -> bool:
-    """Whether single changes of a file are tried after a failure."""
+def _is_repaired(finding: Finding, text: str, roots: frozenset[str]) -> bool:
+    """Whether single changes of the file with the kernels are tried after a failure."""
+    if finding.code.startswith("Q") and roots.isdisjoint(
+            one.name for one in syntax.functions(syntax.tree_of(text))):
+        return False
     if finding.code == "L05":
         return bool(_OF_SHAPES.search(finding.text))
     return finding.code.startswith(_REPAIRED)

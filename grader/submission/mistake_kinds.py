@@ -38,8 +38,11 @@ def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
             "missing update" if updates else "missing statement"
     if isinstance(mine, ast.Assign) and isinstance(theirs, ast.AugAssign):
         return "overwritten"
+    if isinstance(mine, ast.AugAssign) and isinstance(theirs, ast.Assign) and \
+            ast.dump(mine.value) == ast.dump(theirs.value):
+        return "added twice"
     pairs = list(_differing(mine, theirs))
-    kind = _of_pair(*pairs[0]) if len(pairs) == 1 else ""
+    kind = _of_pair(*pairs[0]) if _is_one(pairs) else ""
     if kind in ("", "arguments", "name", "bound", "stride"):
         return _swapped(mine, theirs) or kind or _of_values(mine, theirs) or \
             _rearranged(mine, theirs)
@@ -49,7 +52,13 @@ def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
 def part_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
     """The one expression of ``mine`` that differs; empty where several do, or it is long."""
     pairs = list(_differing(mine, theirs)) if mine and theirs else []
-    one, other, around = pairs[0] if len(pairs) == 1 else (None, None, ())
+    one, other, around = pairs[0] if _is_one(pairs) else (None, None, ())
+    if len(pairs) > 1:  # all that one name is part of, such as `a.stride(0)`
+        for node in reversed(around):
+            if not isinstance(node, ast.Attribute | ast.Subscript | ast.Call) or one in getattr(
+                    node, "args", ()):
+                break
+            one = node
     if isinstance(one, ast.Name) and isinstance(other, ast.Name) and around and \
             _of_names(around) != "name":
         one = around[-1]  # a bound beside its index, a stride beside what it multiplies
@@ -58,6 +67,13 @@ def part_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
         one = one.func
     code = ast.unparse(one) if isinstance(one, ast.expr) else ""
     return code if len(code) <= MOST_CHARACTERS and "\n" not in code else ""
+
+
+def _is_one(pairs: Sequence[tuple[ast.AST, ast.AST, tuple[ast.AST, ...]]]) -> bool:
+    """Whether one expression differs, or one name throughout."""
+    names = {(one.id, other.id) if isinstance(one, ast.Name) and isinstance(other, ast.Name)
+             else () for one, other, _ in pairs}
+    return len(pairs) == 1 or (len(names) == 1 and () not in names)
 
 
 def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:

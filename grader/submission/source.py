@@ -63,14 +63,14 @@ class Source:
         """The TODO that each line belongs to; ``exercise`` is the file the learner started with."""
         return places(self.tree, self.text, self.todos, exercise)
 
-    def with_text(self, text: str) -> Self:
-        """Replaces the text of the file with the kernels; nothing in it is checked."""
-        data = text.encode()
-        is_imported = self.kernel_file == KERNEL
-        return replace(
-            self, text=text, tree=syntax.tree_of(text), todos=numbered_comments(text),
-            data=data if is_imported else self.data,
-            files=self.files if is_imported else {**self.files, self.kernel_file: data})
+    def with_text(self, text: str, file: str = "") -> Self:
+        """Replaces the text of one file, that with the kernels by default; checks nothing in it."""
+        data, file = text.encode(), file or self.kernel_file
+        is_imported = file == KERNEL
+        other = replace(self, data=data if is_imported else self.data,
+                        files=self.files if is_imported else {**self.files, file: data})
+        return other if file != self.kernel_file else replace(
+            other, text=text, tree=syntax.tree_of(text), todos=numbered_comments(text))
 
     def with_files(self, files: Mapping[str, str], instead_of: str) -> Self:
         """Replaces further files of the submission; nothing in them is checked.

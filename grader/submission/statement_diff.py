@@ -27,7 +27,7 @@ class Edit:
     Args:
         mine: the submission's statement; None where one is missing.
         theirs: the solution's statement; None where the submission has one more.
-        line: of ``mine``, or of what the missing statement follows.
+        line: of ``mine``, or the last one of what the missing statement follows.
         solution_line: of ``theirs``; 0 without one.
     """
 
@@ -106,7 +106,7 @@ def _definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
 def _between(mine: ast.stmt, theirs: ast.stmt) -> Iterator[Edit]:
     """The edits of two statements that stand for each other."""
     if type(mine) is not type(theirs) or _head(mine) != _head(theirs):
-        yield Edit(mine, theirs, syntax.first_line(mine), theirs.lineno)
+        yield Edit(mine, theirs, _line_of(mine, theirs), theirs.lineno)
         if isinstance(mine, ast.Try):
             return  # with other handlers, all of it is replaced
     if isinstance(mine, _Compound) and type(mine) is type(theirs):
@@ -114,6 +114,16 @@ def _between(mine: ast.stmt, theirs: ast.stmt) -> Iterator[Edit]:
     if isinstance(mine, ast.Try) and isinstance(theirs, ast.Try):
         for one, other in zip(mine.handlers, theirs.handlers, strict=True):
             yield from _inside(one, other)
+
+
+def _line_of(mine: ast.stmt, theirs: ast.stmt) -> int:
+    """The first line of a statement; of one with other handlers, that of the first of them."""
+    if isinstance(mine, ast.Try) and isinstance(theirs, ast.Try):
+        right = [*map(ast.dump, theirs.handlers)]
+        for number, one in enumerate(mine.handlers):
+            if number >= len(right) or ast.dump(one) != right[number]:
+                return one.lineno
+    return syntax.first_line(mine)
 
 
 def _inside(mine: ast.AST, theirs: ast.AST) -> Iterator[Edit]:
@@ -136,7 +146,7 @@ def _in_bodies(around: Any, other: Any, field: str) -> Iterator[Edit]:
         elif two is not None:
             behind = mine[at] if at < len(mine) else None
             before = mine[at - 1] if at else around
-            line = before.lineno if at else _last_of_head(around)
+            line = syntax.last_line(before) if at else _last_of_head(around)
             slot = slots[id(behind)] if behind is not None else len(getattr(around, field))
             if two in moved:
                 line = moved[two].lineno

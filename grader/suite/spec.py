@@ -268,13 +268,15 @@ class Suite(Function):
 
     # filled in by ``load``
     FILLED_BY_LOAD: ClassVar = ("name", "properties", "mutants", "calls", "exercise", "solution",
-                                "sha256", "counts_programs", "public_only")
+                                "other_solutions", "sha256", "counts_programs", "public_only")
     name: str = ""
     properties: tuple[Property, ...] = ()
     mutants: tuple[Mutant, ...] = ()
     calls: str = field(default="", repr=False)  # the text of calls.py beside the suite
     exercise: str = field(default="", repr=False)  # what learners begin with, where it is known
     solution: str = field(default="", repr=False)  # the file with its kernels, where it is known
+    # path -> text of the solution's further files
+    other_solutions: Mapping[str, str] = field(default_factory=dict, repr=False)
     sha256: str = ""
     public_only: bool = False  # the hidden cases were left out, as in a build for students
 
@@ -291,6 +293,11 @@ class Suite(Function):
             raise SuiteMistake("the suite: functions is not a tuple of Functions.",
                                "Write functions=(Function(…),), with a comma; cases belong to "
                                "cases=[…].")
+
+    @property
+    def solutions(self) -> dict[str, str]:
+        """Path -> text of the solution's files, where they are known."""
+        return {self.kernel_file: self.solution, **self.other_solutions}
 
     @cached_property
     def least_capability(self) -> tuple[int, int]:
@@ -379,7 +386,11 @@ def load(path: Path, exercise: Path | None = None, solution: Path | None = None)
             raise explained(error, path) from error
     if exercise:
         suite = replace(suite, exercise=_text(exercise / suite.kernel_file))
-    return replace(suite, solution=_text(solution / suite.kernel_file)) if solution else suite
+    if solution is None:
+        return suite
+    others = {name: _text(solution / name) for name in (KERNEL, *suite.files)
+              if name != suite.kernel_file}
+    return replace(suite, solution=_text(solution / suite.kernel_file), other_solutions=others)
 
 
 _loaded: dict[Path, Suite] = {}

@@ -87,5 +87,14 @@ def test_of_several_files_the_right_one_is_named():
     assert place("scale", "E01", "", files) == "In `scale` (line 15 of package/api.py)"
 
 
+def test_a_name_of_another_module_is_no_function_of_the_learner():
+    calls = "from tools import runner\n\n\ndef tests(module):\n" \
+        "    return runner.unrelated(module.__file__, 'test_scale.py')\n"
+
+    assert place("tests", "U02", calls, FILES) == ""
+    assert place("tests", "U02", calls, (*FILES, ("tests/test_scale.py", ""))) == \
+        "In tests/test_scale.py"
+
+
 def test_a_file_that_is_not_python_names_no_function():
     assert place("scale", "N01", "", (("kernel.py", "def scale(:"),)) == ""

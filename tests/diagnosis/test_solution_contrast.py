@@ -8,11 +8,18 @@ import pytest
 
 import grader
 from grader.diagnosis import codes, messages, solution_contrast
-from grader.diagnosis.solution_contrast import MOST_RUNS, Cause, causes, repair
+from grader.diagnosis.solution_contrast import (
+    MOST_RUNS,
+    Cause,
+    causes,
+    repair,
+    text_causes,
+)
 from grader.report import Finding
 from grader.submission import dataflow
 from grader.suite.mutants import Mutant, Patch
 from tests.diagnosis.test_todo_pointers import MODULES
+from tritonlab.authoring import module_files
 
 RIGHT = "def f(x):\n" + "".join(f"    a{n} = x + {n}\n" for n in range(8)) + "    return a1\n"
 
@@ -122,7 +129,65 @@ def test_runs_are_bounded():
     assert count <= MOST_RUNS
 
 
+def test_a_statement_that_stands_around_others_is_one_cause():
+    right = "def f(x):\n    a = g()\n    try:\n        yield\n    finally:\n        h(a)\n"
+    wrong = "def f(x):\n    a = g()\n    yield\n    h(a)\n"
+
+    (cause,) = causes(wrong, right, "", {"f"}, lambda text: "finally" in text)
+
+    assert (cause.line, cause.missing) == (2, True)
+
+
+@pytest.mark.parametrize(("old", "new", "line", "missing"), [
+    ("# Two\n", "# Too\n", 3, False), ("three\n", "", 3, True),
+    ("four\n", "four\nfive\n", 6, False)])
+def test_the_line_of_a_text_that_decides_is_named(old, new, line, missing):
+    right = "# One\none\n# Two\nthree\nfour\n"
+    wrong = right.replace(old, new)
+
+    (cause,) = text_causes(wrong.replace("# One", "# Eins"), right, lambda text: (
+        old in text and "five" not in text))
+
+    assert (cause.line, cause.missing) == (line, missing)
+
+
+def test_of_a_text_that_is_another_one_throughout_the_file_is_known():
+    right = "".join(f"right {n}\n" for n in range(99))
+    wrong = "".join(f"{'wrong' if n % 2 else 'right'} {n}\n" for n in range(99))
+
+    (cause,) = text_causes(wrong, right, lambda text: "wrong" not in text)
+
+    assert cause.line == 0
+    assert text_causes(wrong, right, lambda text: True) == []
+
+
 # -- in a grade ------------------------------------------------------------------------------------
+
+
+# (module, a known mistake of it, the place)
+IN_FILES = [
+    ("error-handling", "d", "Line 344"), ("error-handling", "p", "Line 412"),
+    ("error-handling", "q", "After line 57"),
+    ("production-ready", "f", "Line 69 of package/addrmsnorm/validation.py"),
+    ("production-ready", "p", "Line 96 of package/addrmsnorm/api.py"),
+    ("production-ready", "r", "After line 27 of package/README.md"),
+]
+
+
+@pytest.mark.parametrize(("slug", "mistake", "place"), IN_FILES)
+def test_a_mistake_of_host_code_or_of_a_document_has_its_line(
+        slug, mistake, place, tmp_path, sandbox):
+    module = MODULES[slug]
+    suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
+    mutant = next(one for one in suite.mutants if one.id == mistake)
+    module_files.write(mutant.apply_to(
+        {name: (module.solution.parent / name).read_text()
+         for name in ("kernel.py", *suite.files)}), tmp_path)
+
+    finding = grader.grade(tmp_path / "kernel.py", suite, sandbox=sandbox,
+                           effort="diagnosis").first_failure.findings[0]
+
+    assert finding.where == place
 
 
 # (module, text of the solution, mistake, place, words of the meaning)

@@ -88,7 +88,15 @@ class A:
     assert [one.line for one in differing] == [5, 7]
     assert ast.dump(ast.parse(patched(tree, differing))) == ast.dump(ast.parse(right))
     assert [one.line for one in edits(ast.parse(right.replace("ValueError", "KeyError")),
-                                      ast.parse(right))] == [4]
+                                      ast.parse(right))] == [6]
+
+
+def test_a_missing_statement_follows_the_last_line_of_the_one_before_it():
+    right = "def f(x):\n    if x:\n        y = 1\n    z = 2\n"
+
+    differing = edits(ast.parse(right.replace("    z = 2\n", "")), ast.parse(right))
+
+    assert [one.line for one in differing] == [3]
 
 
 def test_other_names_are_many_edits():

@@ -56,8 +56,8 @@ def mutants(material: Material, box: Sandbox, folder: Path) -> Iterator[Diagnosi
     """The diagnosis of every mutant of a module, whose place is where its text differs."""
     for mutant in material.suite.mutants:
         texts = mutant.apply_to(material.solution)
-        file = material.suite.kernel_file
-        lines = _changed(material.solution.get(file, ""), texts.get(file, ""))
+        lines = {file: _changed(text, texts.get(file, ""))
+                 for file, text in material.solution.items()}
         report = _graded(material, authored.concerned(material, mutant), texts, box,
                          folder / "mutants" / material.module.slug / mutant.id)
         patch = mutant.patches[0]
@@ -76,7 +76,7 @@ def mistakes(material: Material, most: int, box: Sandbox, folder: Path) -> Itera
         if report.verdict is not Verdict.FAILED:
             continue
         found += 1
-        yield _diagnosis(material, texts, one.kind, range(one.line, one.last + 1),
+        yield _diagnosis(material, texts, one.kind, {file: range(one.line, one.last + 1)},
                          (one.before, one.after), report)
 
 
@@ -98,26 +98,32 @@ def _changed(before: str, after: str) -> list[int]:
     return lines
 
 
-def _diagnosis(material: Material, texts: Mapping[str, str], name: str, lines: Collection[int],
-               codes: tuple[str, str], report: Report) -> Diagnosis:
+def _diagnosis(material: Material, texts: Mapping[str, str], name: str,
+               lines: Mapping[str, Collection[int]], codes: tuple[str, str],
+               report: Report) -> Diagnosis:
+    """``lines`` are those that the mistake changed, by file."""
     first = report.first_failure
+    line = min((line for changed in lines.values() for line in changed), default=0)
     if first is None or not first.findings:
-        return Diagnosis(material.module.slug, name, min(lines, default=0), *codes, "", "", "", "",
-                         False, False)
+        return Diagnosis(material.module.slug, name, line, *codes, "", "", "", "", False, False)
     finding = first.findings[0]
     catch_all = finding.code in CATCH_ALL and finding.means == MEANINGS[finding.code]
-    return Diagnosis(material.module.slug, name, min(lines, default=0), *codes, finding.code,
+    return Diagnosis(material.module.slug, name, line, *codes, finding.code,
                      finding.means, finding.where, finding.seen, catch_all,
                      _placed(finding, material, texts, lines))
 
 
 def _placed(finding: Finding, material: Material, texts: Mapping[str, str],
-            lines: Collection[int]) -> bool:
+            changed: Mapping[str, Collection[int]]) -> bool:
     """Whether the first place that a finding names contains one of the lines.
 
-    The first place is its line, and the TODO that it names first.
+    The first place is its line, and the TODO that it names first; of a file that is not Python,
+    the file.
     """
-    text = texts[material.suite.kernel_file]
+    file = finding.file or material.suite.kernel_file
+    text, lines = texts[file], changed.get(file, ())
+    if not file.endswith(".py"):
+        return bool(lines)
     tree = syntax.tree_of(text)
     numbers = source.places(tree, text, source.numbered_comments(text),
                             material.suite.exercise).lines
@@ -132,7 +138,7 @@ def _placed(finding: Finding, material: Material, texts: Mapping[str, str],
 
 def _statement(tree: ast.Module, line: int) -> range:
     """The lines of the innermost statement around a line, or of its head."""
-    around = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)
+    around = [node for node in ast.walk(tree) if isinstance(node, ast.stmt | ast.ExceptHandler)
               and line in range(syntax.first_line(node), syntax.last_line(node) + 1)]
     if not around:
         return range(line, line + 1)
