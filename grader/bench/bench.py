@@ -61,7 +61,7 @@ class Predicted:
         if examined.prediction is None or examined.unknown:
             return Without(" ".join(examined.unknown) or "Its time cannot be predicted.")
         seconds = examined.prediction.seconds
-        return Speed(seconds, seconds, seconds)
+        return Speed(seconds, seconds, seconds, prediction=examined.prediction)
 
     def peer(self, part: Suite, size: int, *, compiled: bool) -> Speed | Without:
         raise NotImplementedError("the time of torch's kernels cannot be predicted")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from grader.engine.gpu.measurement import Units
+from grader.recording.launch_stats import Prediction
 from grader.report import EXIT_FAILED, EXIT_PASSED, CaseResult, Finding
 from grader.suite import Cost
 
@@ -48,6 +49,7 @@ class Speed:
     high: _Positive
     repeats: int = 0
     note: str = ""  # such as that the GPU was held back
+    prediction: Prediction | None = None  # where the time is predicted
 
 
 @dataclass(frozen=True)

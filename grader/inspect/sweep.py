@@ -203,7 +203,8 @@ def _examined(values: Values, case: Case, ctx: Context, target: Target) -> Sweep
         return SweepRow(values, finding=report.findings[0])
     time = report.prediction
     return SweepRow(values, report.launches, time.seconds if time else None,
-                    time.bound if time else "", _outlook(case, ctx, inputs, report, target),
+                    time.unit(time.bound) if time else "",
+                    _outlook(case, ctx, inputs, report, target),
                     report.findings[0] if report.findings else None)
 
 

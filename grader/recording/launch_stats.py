@@ -165,13 +165,20 @@ class Prediction(JsonObject):
     """A predicted time in seconds, its bound and the runner-up; ``parts`` in seconds.
 
     The names are dram, l2, compute, latency, launch, programs and atomics. The parts overlap: they
-    do not add up to the whole.
+    do not add up to the whole. ``pipes`` are those of "compute", which overlap too: tensor, fma,
+    alu, fp64, xu, lsu and issue.
     """
 
     seconds: float
     bound: str
     runner_up: str
     parts: Mapping[str, float]
+    pipes: Mapping[str, float] = field(default_factory=dict)
+
+    def unit(self, part: str) -> str:
+        """The busiest pipe of "compute"; every other part is a unit itself."""
+        return max(self.pipes, key=lambda pipe: self.pipes[pipe]) \
+            if part == "compute" and self.pipes else part
 
 
 @dataclass(frozen=True)

@@ -105,8 +105,9 @@ def _row(case: Case, measured: dict[str, Any], target: Target) -> Row:
     least = sum(least_seconds(survey, target, binary, cold=number == 0)
                 for number, (survey, binary) in enumerate(pairs))
     return Row(case, _equal(made, measured.get("launches", [])),
-               predicted.seconds * 1e3 if predicted else None, predicted.bound if predicted else "",
-               least * 1e3, ms, tuple(sorted(made.names)))
+               predicted.seconds * 1e3 if predicted else None,
+               predicted.unit(predicted.bound) if predicted else "", least * 1e3, ms,
+               tuple(sorted(made.names)))
 
 
 def _equal(made: Analysis, launches: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:

@@ -28,6 +28,7 @@ from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import Units
 from grader.judge.context import Context
 from grader.judge.draws import Draws
+from grader.recording.launch_stats import Prediction
 from grader.report import CaseResult, Finding, Kind, Verdict
 from grader.suite import Case, spec
 
@@ -75,11 +76,20 @@ class FakeClock:
         return speed(roof.seconds(part.cost(*like)), who, self.measured)
 
 
+def predicted(seconds: float) -> Prediction:
+    """A prediction that tensor cores bound and DRAM follows."""
+    parts = {"dram": 0.6, "l2": 0.3, "compute": 0.8, "latency": 0.1, "launch": 0.1, "programs": 0.0,
+             "atomics": 0.0}
+    pipes = {"tensor": 0.75, "xu": 0.2, "fma": 0.005}
+    return Prediction(seconds, "compute", "dram", *({
+        name: share * seconds for name, share in shares.items()} for shares in (parts, pipes)))
+
+
 def speed(least: float, who: str, measured: bool = True) -> Speed:
     """A time of the kind that is measured: the more work, the nearer to what is reached at best."""
     seconds = 4e-6 + least / REACHED[who] + 2e-6 * math.log10(1 + least * 1e6)
     if not measured:
-        return Speed(seconds, seconds, seconds)
+        return Speed(seconds, seconds, seconds, prediction=predicted(seconds))
     return Speed(seconds, 0.985 * seconds, 1.03 * seconds, 40)
 
 

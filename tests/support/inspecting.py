@@ -105,6 +105,15 @@ def line_of(text: str, words: str) -> int:
     return next(n for n, line in enumerate(text.split("\n"), 1) if words in line)
 
 
+def predicted(seconds: float) -> Prediction:
+    """A prediction with the bound DRAM."""
+    parts = {"dram": 0.9, "l2": 0.4, "latency": 0.6, "compute": 0.1, "programs": 0.0,
+             "atomics": 0.0}
+    return Prediction(seconds, "dram", "latency", {
+        **{name: share * seconds for name, share in parts.items()}, "launch": 2.5e-6},
+        {"xu": 0.1 * seconds, "fma": 0.002 * seconds})
+
+
 def launch(text: str, job: Job, target: Target, path: str) -> InspectedLaunch:
     """Compile one launch; widths and counts are read off its PTX."""
     kernel = kernels.load(kernels.extract(text), path)[job.kernel]
@@ -116,9 +125,7 @@ def launch(text: str, job: Job, target: Target, path: str) -> InspectedLaunch:
                made.metadata.num_warps, job.occupancy, accesses(listing, job.survey),
                layouts=(AccessLayout(None, "load", (128,), 32, 4, (1, 2), (4, 8, 16, 32, 64), ()),),
                ptx_sha256=hashlib.sha256(made.asm["ptx"].encode()).hexdigest(), **job.binary),
-        job.survey, Prediction(job.seconds, "dram", "latency", {
-            "dram": job.seconds * 0.9, "l2": job.seconds * 0.4, "latency": job.seconds * 0.6,
-            "compute": job.seconds * 0.1, "launch": 2.5e-6, "programs": 0.0, "atomics": 0.0}),
+        job.survey, predicted(job.seconds),
         ptx=listing, sass=tuple((line, f"/*{16 * n:04x}*/ {code.strip()}")
                                 for n, (line, code) in enumerate(listing[-8:])))
 
@@ -224,7 +231,8 @@ def case(name: str, text: str, jobs: Sequence[Job], target: Target, least: Cost,
          path: str = "/course/kernel.py") -> InspectedCase:
     return InspectedCase(name, Kind.PERFORMANCE, ("x: float32",), least,
                          tuple(launch(text, job, target, path) for job in jobs),
-                         tuple(defect for job in jobs for defect in job.defects))
+                         tuple(defect for job in jobs for defect in job.defects),
+                         prediction=predicted(sum(job.seconds for job in jobs)))
 
 
 def inspection(text: str, target: Target, cases: Sequence[InspectedCase]) -> Inspection:

@@ -8,10 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from grader.bench.benchmark import REFERENCE, YOURS, Benchmark, Chart
+from grader.recording.launch_stats import Prediction
 from grader.text import sentence
 from tritonlab.course.course import Module
 from tritonlab.errors import shown
 from tritonlab.render import quantities as q
+from tritonlab.render import unit_times
 from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, padded
 
@@ -139,6 +141,14 @@ def summary(chart: Chart) -> str:
     return f"At {size:,} {chart.axis}, your kernel {verb} {result}."
 
 
+def largest_prediction(chart: Chart) -> tuple[str, Prediction] | None:
+    """The predicted time of the learner's kernel at its largest size, with a title."""
+    mine = next((one.speeds for one in chart.timed if one.who == YOURS), {})
+    size = max((size for size, speed in mine.items() if speed.prediction), default=None)
+    prediction = mine[size].prediction if size is not None else None
+    return (f"{chart.function}, {size:,} {chart.axis}", prediction) if prediction else None
+
+
 def missing(chart: Chart) -> Iterator[str]:
     """Reasons why contenders have no times."""
     for one in chart.contenders:
@@ -186,6 +196,9 @@ def show(screen: Screen, module: Module, benchmark: Benchmark, written: Iterable
                     screen.row("  ", *row)
                 for parts in legend(chart):
                     screen.line(*parts, lead=("  ",))
+        if (largest := largest_prediction(chart)) and (plotted or screen.plain):
+            screen.heading("Time by unit", f"of yours: {largest[0]}")
+            unit_times.show(screen, *largest)
         summaries, lacking = [*filter(None, (summary(chart), peers(chart)))], [*missing(chart)]
         if summaries and chart.timed:
             screen.blank()

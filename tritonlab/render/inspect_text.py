@@ -18,13 +18,10 @@ from grader.text import plural, sentence
 from tritonlab.course.course import Module
 from tritonlab.errors import shown
 from tritonlab.render import quantities as q
+from tritonlab.render import unit_times
 from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, cropped, padded
 
-BOUNDS = {
-    "dram": "DRAM", "l2": "the L2 cache", "compute": "arithmetic", "latency": "latency",
-    "launch": "the launch itself", "programs": "the number of programs", "atomics": "atomics",
-}
 _LABEL = 16  # columns of the table's labels
 _GAP = 2  # columns between its others
 _HEADS = ("bytes", "used", "moved", "instructions")
@@ -140,11 +137,7 @@ def _units(binary: Binary) -> str:
 
 
 def _bound(launch: InspectedLaunch) -> str:
-    if launch.prediction is None:
-        return "unknown"
-    bound, then = (BOUNDS.get(name, name)
-                   for name in (launch.prediction.bound, launch.prediction.runner_up))
-    return f"{bound}, then {then}" if then else bound
+    return unit_times.bound(launch.prediction) if launch.prediction else "unknown"
 
 
 # The source
@@ -291,6 +284,9 @@ def show(screen: Screen, module: Module, inspection: Inspection, page: Path | No
     _table(screen, inspection)
     largest = inspection.largest
     if largest is not None:
+        if largest.prediction is not None:
+            screen.heading("Time by unit", f"in: {largest.name}{_others(inspection)}")
+            unit_times.show(screen, largest.name, largest.prediction)
         _source(screen, inspection, largest)
         _advice(screen, inspection)
         _roofline(screen, inspection)
@@ -343,6 +339,10 @@ def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
             first = last
 
 
+def _others(inspection: Inspection) -> str:
+    return "" if len(inspection.cases) == 1 else "; `--case NAME` shows another"
+
+
 def _source(screen: Screen, inspection: Inspection, case: InspectedCase) -> None:
     rows = list(source_rows(inspection, case))
     if screen.plain:
@@ -351,8 +351,8 @@ def _source(screen: Screen, inspection: Inspection, case: InspectedCase) -> None
             for note in _notes(row):
                 screen.line(f"line {row.number}: {note}")
         return
-    others = "" if len(inspection.cases) == 1 else "; `--case NAME` shows another"
-    screen.heading("Your source", f"with what each line moves in: {case.name}{others}")
+    screen.heading("Your source",
+                   f"with what each line moves in: {case.name}{_others(inspection)}")
     digits = len(str(max((row.number for row in rows), default=0)))
     longest = max((len(row.text) for row in rows), default=0)
     cells = [[*_HEADS], *(cell for row in rows for cell in _cells(row))]

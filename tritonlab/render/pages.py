@@ -20,7 +20,7 @@ from grader.text import plural, sentence
 from tritonlab.course.course import Module
 from tritonlab.progress.certificate import Certificate
 from tritonlab.progress.progress_report import Overview
-from tritonlab.render import bench_text, certificate_text, inspect_text, progress
+from tritonlab.render import bench_text, certificate_text, inspect_text, progress, unit_times
 from tritonlab.render import quantities as q
 from tritonlab.render.lesson_text import displayed
 from tritonlab.verify import certificate_reader
@@ -102,8 +102,8 @@ def inspection(module: Module, inspection: Inspection) -> str:
                 max((line.bytes for line in case.lines.values()), default=0))
                for case in sorted(inspection.cases, key=lambda case: -case.bytes) if case.launches]
     return _templates().get_template("inspect.html").render(
-        module=module, inspection=inspection, words=inspect_text, names=names, facts=facts,
-        left=left, sources=sources,
+        module=module, inspection=inspection, words=inspect_text, units=unit_times, names=names,
+        facts=facts, left=left, sources=sources,
         parts=dict(enumerate(highlighted(inspection.text.expandtabs(4)), 1)),
         points=points, drawings=drawings, listings=inspect_text.distinct_launches(inspection),
         lines=dict(enumerate(map(str.strip, inspection.text.split("\n")), 1)),
@@ -120,7 +120,7 @@ def benchmark(module: Module, benchmark: Benchmark) -> str:
         benchmark, f"Speed over size and roofline, {bench_text.promise(benchmark)}; "
                    "the tables below hold the numbers")
     return _templates().get_template("bench.html").render(
-        module=module, benchmark=benchmark, words=bench_text, drawings=drawings,
+        module=module, benchmark=benchmark, words=bench_text, units=unit_times, drawings=drawings,
         classes=charts.CLASSES)
 
 

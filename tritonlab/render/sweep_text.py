@@ -12,7 +12,8 @@ from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Screen, padded
 
 _HEADS = ("regs", "spills", "shared", "sectors", "instr.", "time", "bound", "verdict")
-_BOUNDS = {"dram": "DRAM", "l2": "L2", "compute": "arithmetic", "launch": "launch"}
+_BOUNDS = {"dram": "DRAM", "l2": "L2", "compute": "arithmetic", "tensor": "tensor",
+           "fma": "FMA", "alu": "integer", "fp64": "FP64", "xu": "MUFU", "lsu": "LSU"}
 _READING = (
     "regs: registers of a thread. spills: bytes per thread. shared: bytes of a program. sectors: "
     "of each request of a warp. instr.: in the machine code. verdict: expected, not measured.")

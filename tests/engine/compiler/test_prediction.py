@@ -10,6 +10,7 @@ import pytest
 
 from grader.engine.compiler.targets import all_targets
 from grader.engine.compiler.time_lower_bound import least_seconds
+from grader.engine.compiler.timing_model.instruction_costs import PIPES, SUSTAINED_TENSOR
 from grader.engine.compiler.timing_model.prediction import GAP, predict, predict_call, predict_each
 from grader.recording.launch_stats import Interval, Prediction
 from tests.support import timed
@@ -44,6 +45,27 @@ def test_a_streaming_kernel_comes_near_the_speed_of_a_copy():
     assert 0.9 < share_of_copy(predicted, 12 * N) <= 1
     assert predicted.bound == "dram"
     assert set(predicted.parts) == PARTS
+
+
+def test_the_busiest_pipe_names_the_bound_of_a_product():
+    predicted = matmul(128, 256, 64, num_stages=3, num_warps=8)
+
+    assert predicted.bound == "compute"
+    assert predicted.unit("compute") == "tensor"
+    assert predicted.unit("dram") == "dram"
+    assert set(predicted.pipes) == set(PIPES)
+    assert max(predicted.pipes.values()) <= predicted.parts["compute"] * (1 + 1e-9)
+    flops = 2 * 8192**3
+    assert predicted.pipes["tensor"] == pytest.approx(
+        flops / (SUSTAINED_TENSOR * H200.fp16_tensor), rel=0.05)
+
+
+def test_pipes_of_a_call_are_those_of_its_launches_together():
+    one = add()
+
+    both = predict_call([one, one], H200)
+
+    assert both.pipes == {pipe: 2 * seconds for pipe, seconds in one.pipes.items()}
 
 
 def test_tiny_programs_are_bound_by_how_fast_programs_start():

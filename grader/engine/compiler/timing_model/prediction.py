@@ -1,7 +1,7 @@
 """Predicts the time of a launch on a target, and the resource that bounds it.
 
-A hint, never a measurement: on an H200, predictions of this kind were within 25 % for two thirds of
-sixty kernels and within a factor of two for nine tenths. Only ``time_lower_bound`` is proved.
+A hint, never a measurement: ``accuracy`` counts how near predictions were. Only
+``time_lower_bound`` is proved.
 
 Not modeled: bank conflicts of shared memory, clusters, warp specialization, thread divergence,
 the effect of power on the clock, TLB misses, and the partition of L2 that holds a line.
@@ -77,15 +77,18 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
             it fits.
 
     Returns:
-        ``seconds`` of the launch, the two largest of its parts, and ``parts`` in seconds by name.
+        ``seconds`` of the launch, the two largest of its parts, and ``parts`` in seconds by name;
+        ``pipes`` are those of the part "compute".
     """
     if not survey.programs:
-        return _prediction(target.launch_seconds, {**_NOTHING, "launch": target.launch_seconds})
+        return _prediction(target.launch_seconds, {**_NOTHING, "launch": target.launch_seconds},
+                           dict[str, float].fromkeys(PIPES, 0.0))
     flops_of = {index: each * binary.warps for index, step in enumerate(code.instructions)
                 if (each := multiplied(step)) > 1}
     flow = flow_of(code, _work_of(survey, flops_of), binary.warps * WARP, flops_of)
     warm = not cold and _footprint(survey) <= _L2_USABLE * target.l2
-    busy = _busy(binary, code, flow, survey, target)
+    cycles = _busy(binary, code, flow, survey, target)
+    busy = max(*cycles.values(), _norm(_PRODUCTS, [cycles["tensor"], cycles["xu"]]))
     alone = latency(code, flow, target, binary.warps, _latencies(survey, target, warm))
     compute, waiting, multiprocessors = _waves(binary, survey, target, busy, alone)
     beyond_l1, beyond_l2 = _spilled(binary, code, flow, survey, target)
@@ -99,7 +102,8 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
     together = _norm(_BLEND, [parts["dram"], parts["l2"], multiprocessors, parts["programs"],
                               parts["atomics"]])
     together = max(together, least_seconds(survey, target, binary, cold))
-    return _prediction(together + target.launch_seconds, parts)
+    return _prediction(together + target.launch_seconds, parts, {
+        pipe: compute * each / busy if busy else 0.0 for pipe, each in cycles.items()})
 
 
 def predict_each(launches: Sequence[tuple[Binary, Code, Survey]],
@@ -119,13 +123,16 @@ def predict_call(predictions: Sequence[Prediction], target: Target) -> Predictio
     if not predictions:
         raise ValueError("a call without launches takes no time on a GPU")
     seconds, parts = 0.0, dict(_NOTHING)
+    pipes: dict[str, float] = dict.fromkeys(PIPES, 0.0)
     for number, one in enumerate(predictions):
         work = one.seconds - target.launch_seconds
         gap = max(0.0, GAP - work) if number else target.launch_seconds
         seconds += work + gap
         for name, value in one.parts.items():
             parts[name] += gap if name == "launch" else value
-    return _prediction(seconds, parts)
+        for pipe, value in one.pipes.items():
+            pipes[pipe] += value
+    return _prediction(seconds, parts, pipes)
 
 
 def _work_of(survey: Survey, flops_of: Mapping[int, float]) -> Work:
@@ -140,9 +147,10 @@ def _work_of(survey: Survey, flops_of: Mapping[int, float]) -> Work:
                 survey.blocks)
 
 
-def _prediction(seconds: float, parts: Mapping[str, float]) -> Prediction:
+def _prediction(seconds: float, parts: Mapping[str, float], pipes: Mapping[str, float],
+                ) -> Prediction:
     order = sorted(parts, key=lambda name: -parts[name])
-    return Prediction(seconds, order[0], order[1], dict(parts))
+    return Prediction(seconds, order[0], order[1], dict(parts), dict(pipes))
 
 
 def _norm(power: float, values: Sequence[float]) -> float:
@@ -178,8 +186,9 @@ def _latencies(survey: Survey, target: Target, warm: bool) -> dict[int | None, f
     return latencies
 
 
-def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target) -> float:
-    """Cycles for which one program occupies the busiest pipe of its SM."""
+def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target,
+          ) -> dict[Pipe, float]:
+    """Cycles for which one program occupies each pipe of its SM."""
     pipes: dict[Pipe, float] = dict.fromkeys(PIPES, 0.0)
     dot: Literal["", "fma", "16", "32"] = "fma" if binary.dot else ""
     if binary.tensor_cores:
@@ -194,7 +203,7 @@ def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
     rates = [rate(step, target) for step in code.instructions if multiplied(step)]
     if binary.tensor_cores and rates:  # where the opcodes have no shapes
         pipes["tensor"] = max(pipes["tensor"], survey.flops / survey.programs / max(rates))
-    return max(*pipes.values(), _norm(_PRODUCTS, [pipes["tensor"], pipes["xu"]]))
+    return pipes
 
 
 def _lookups(row: Traffic) -> float:
