@@ -280,10 +280,10 @@ def test_a_stored_padding_is_not_traced_to_a_loaded_element(shown):
             seen.page.keyboard.press("Enter")
             whys.append(seen.page.inner_text("#why"))
 
-    padding = [why for why in whys if "undefined padding of tile" in why]
+    padding = [why for why in whys if "padding of tile, which is undefined" in why]
     assert padding
-    assert not [why for why in padding if "Loaded before" in why]
-    assert [why for why in whys if "Loaded before by program" in why]
+    assert not [why for why in padding if "had loaded at this position" in why]
+    assert [why for why in whys if "had loaded at this position" in why]
 
 
 def test_a_finding_about_undefined_values_opens_the_element(shown):
@@ -293,8 +293,8 @@ def test_a_finding_about_undefined_values_opens_the_element(shown):
 
     index = re.search(r"the first is (\[[\d, ]+\])", finding)[1]
     assert f"result{index}" in why
-    assert "The stored value is undefined padding of tile" in why
-    assert "of a finding: 1" in legend
+    assert "The stored value is padding of tile, which is undefined" in why
+    assert "in a finding: 1" in legend
 
 
 def test_a_race_opens_the_element_and_what_each_program_loaded(shown):
@@ -382,7 +382,7 @@ def test_the_hardware_view_counts_sectors(shown):
         text = seen.page.inner_text("#hardware")
 
     assert "8,192 bytes used in 280 sectors of 32 bytes" in text
-    assert "768 bytes are wasted" in text
+    assert "768 bytes wasted" in text
     assert "An assumption" in text
 
 
@@ -432,13 +432,13 @@ def test_sliders_go_to_steps_and_programs(shown):
         seen.page.keyboard.press("ArrowRight")
         seen.page.keyboard.press("ArrowDown")
         assert "step 2 of 9" in seen.page.inner_text(".bar")
-        assert "Program 1, at (1, 0), of 12" in seen.page.inner_text(".bar")
+        assert "Program 1, at (1, 0) (12 in all)" in seen.page.inner_text(".bar")
 
         seen.page.fill("[data-axis='1']", "2")
-        assert "Program 9, at (1, 2), of 12" in seen.page.inner_text(".bar")
+        assert "Program 9, at (1, 2) (12 in all)" in seen.page.inner_text(".bar")
         seen.page.focus("[data-axis='0']")
         seen.page.keyboard.press("ArrowRight")
-        assert "Program 10, at (2, 2), of 12" in seen.page.inner_text(".bar")
+        assert "Program 10, at (2, 2) (12 in all)" in seen.page.inner_text(".bar")
 
 
 @pytest.mark.parametrize("by", ["key", "button", "list"])
@@ -487,7 +487,7 @@ def test_all_programs_are_laid_over_a_tensor(shown, by):
         seen.page.keyboard.press("a") if by == "key" else seen.page.check("#all")
         text = seen.page.inner_text(".tensors")
 
-        assert "At this line 12 programs touch 15,000 elements, none of them in several" in text
+        assert "At this line 12 programs touch 15,000 elements, each in one program" in text
         assert _picture(seen.page) != before
         seen.page.keyboard.press("a")
         assert _picture(seen.page) == before

@@ -228,7 +228,7 @@ function Bar(context) {
         title="Up arrow" aria-label="Previous program">▲</button>
       <button onClick=${() => byProgram(1)} title="Down arrow" aria-label="Next program"
         disabled=${at.p === launch.programs[launch.programs.length - 1]}>▼</button>
-      <span class="fixed">${capital(programText(launch, at.p))}, of ${grouped(product(launch.grid))}</span>
+      <span class="fixed">${capital(programText(launch, at.p))} (${grouped(product(launch.grid))} in all)</span>
       ${launch.grid.map((size, axis) => size > 1 && html`<label>
         <span>axis ${axis}</span><input type="range" data-axis=${axis} min="0" max=${size - 1}
           value=${place[axis]} aria-label=${`Program along axis ${axis}`} onInput=${onAxis(axis)} />
@@ -247,7 +247,8 @@ function Bar(context) {
         Next finding</button>`}
     </div>
     <div class="line soft small"><span><kbd>←</kbd> <kbd>→</kbd> line</span>
-      <span><kbd>↑</kbd> <kbd>↓</kbd> program</span><span><kbd>f</kbd> next finding</span>
+      <span><kbd>↑</kbd> <kbd>↓</kbd> program</span>${trace.marks.length > 0
+        && html`<span><kbd>f</kbd> next finding</span>`}
       <span><kbd>/</kbd> go to a line</span><span><kbd>a</kbd> all programs</span>
       <span><kbd>v</kbd> values</span><span id="notice" class="bad" role="status">${notice}</span></div>
   </nav>`;
@@ -341,13 +342,14 @@ function sentences(trace, one) {
   const first = one.active === 0
     ? `${WORDS[one.kind]} nothing of ${name}: ${one.count === 1 ? "the mask is off"
         : `all ${grouped(one.count)} elements are masked off`}.`
-    : `${WORDS[one.kind]} ${plural(inside, "element")}${whole}${
+    : `${WORDS[one.kind]} ${inside === 1 && box ? trace.boxText(one.tensor, box)
+        : `${plural(inside, "element")}${whole}`}${
         places < inside ? `, ${grouped(places)} of them distinct` : ""}.`;
   parts.push(first[0].toUpperCase() + first.slice(1));
   if (one.active && one.masked) parts.push(`${plural(one.masked, "element")} masked off${
     one.kind !== "load" ? "." : one.filled ? `, filled with ${otherText(one)}.`
       : "; without `other` their values are undefined."}`);
-  if (one.hidden) parts.push(`The mask keeps ${plural(one.hidden, "element")} from leaving ${name}.`);
+  if (one.hidden) parts.push(`Without the mask, ${plural(one.hidden, "element")} would be out of bounds.`);
   if (one.outside) {
     const outside = [...one.offset].filter((at, i) =>
       (at < 0 || at >= end) && (!one.mask || one.mask[i])).sort((a, b) => a - b);
@@ -599,8 +601,8 @@ function Legend({trace, launch, tensor, mine, states, owners, wrong, unset, at, 
       plural(programs.size, launch.programs.length < product(launch.grid)
         && [...programs].every(one => launch.where.has(one)) ? "traced program" : "program")} ${
       programs.size === 1 ? "touches" : "touch"} ${
-      plural(touched, "element")}, ${owners.several.size ? grouped(owners.several.size) : "none"
-      } of them in several programs. ${inkOn(tints.text) === "#ffffff" ? "Black" : "White"
+      plural(touched, "element")}, ${owners.several.size
+        ? `${grouped(owners.several.size)} of them in several programs` : "each in one program only"}. ${inkOn(tints.text) === "#ffffff" ? "Black" : "White"
       } cells belong to ${programText(launch, at.p)}${owners.several.size
         ? "; grey ones to several programs" : ""}.`
       : "No traced program touches it."}</p>`;
@@ -620,7 +622,7 @@ function Legend({trace, launch, tensor, mine, states, owners, wrong, unset, at, 
   if (masked) rows.push(["masked", `masked off: ${grouped(masked)}`]);
   if (outside) rows.push(["outside", `out of bounds: ${grouped(outside)}`]);
   if (unset > 0) rows.push(["unset", `not stored so far: ${grouped(unset)}`]);
-  if (wrong.size) rows.push(["wrong", `of a finding: ${grouped(wrong.size)}`]);
+  if (wrong.size) rows.push(["wrong", `in a finding: ${grouped(wrong.size)}`]);
   return html`${rows.length > 0 && html`<ul class="legend">${rows.map(([kind, text]) => html`<li>
     <i class=${`sw ${kind}`}></i>${text}</li>`)}</ul>`}`;
 }
@@ -793,10 +795,11 @@ function Why(context) {
       : writer === -1 ? "No program stores it." : "No traced program stores it."}</p>`}
     ${earlier.length > 0 && html`<h3>Other stores</h3>${list(earlier, value)}`}
     ${masked.length > 0 && html`<h3>Stores that the mask left out</h3>${list(masked, () => "")}`}
-    ${padding && html`<p class="bad">The stored value is undefined padding of <code>${padding}</code>:
-      its load has a mask and no <code>other</code>.</p>`}
-    ${last && stores.includes(last) && !padding && html`<h3>Loaded before by ${programText(
-        trace.launches[last.l], last.p)}</h3>
+    ${padding && html`<p class="bad">The stored value is padding of <code>${padding}</code>, which is
+      undefined: its load has a mask and no <code>other</code>. The mask of this store does not leave
+      it out.</p>`}
+    ${last && stores.includes(last) && !padding && html`<h3>What ${programText(
+        trace.launches[last.l], last.p)} had loaded at this position of its blocks</h3>
       <${Loads} ...${context} store=${last} link=${link} />`}
     ${loads.length > 0 && html`<h3>Loads of this element</h3>${list(loads,
       one => one.value === null ? "" : `loaded ${exactText(one.value, tensor.dtype)}`)}`}
@@ -854,8 +857,8 @@ function Hardware({trace, at, launch, accesses}) {
       <option value=${i}>${each.kind} of ${each.tensor.name}</option>`)}</select></label>`}
     <p>This ${one.kind} of <b>${one.tensor.name}</b> by ${programText(launch, at.p)}: ${grouped(used)} bytes used in
       ${" "}${plural(sectors, "sector")} of 32 bytes, ${whole} % of the ${grouped(sectors * 32)} bytes
-      moved${whole < 100 && html`<span class="bad">; ${grouped(sectors * 32 - used)} bytes are
-      wasted</span>`}.</p>
+      moved${whole < 100 && html`<span class=${whole < 50 ? "bad" : ""}>; ${
+        plural(sectors * 32 - used, "byte")} wasted</span>`}.</p>
     ${requests.length > 1 && html`<label class="small">Warp request <input type="range" data-axis="warp"
       min="0" max=${requests.length - 1} value=${number} aria-label="Warp request"
       onInput=${event => setRequest(Number(event.currentTarget.value))} />
