@@ -69,9 +69,9 @@ class CompileHandler(KernelService):
 
         With ``whole`` each has a binary. Otherwise the first launch of a kind (of the same types,
         options and flags) is compiled to the end, for what refuses an instruction, unless another
-        kind of the kernel had all of its operations. What refuses
-        code earlier, such as the shared memory of a pipeline, grows with blocks, warps and with
-        what is known of integers and addresses. So a launch is lowered as far as LLVM unless one
+        kind of the kernel had all of its operations, whatever their shapes. What refuses code
+        earlier, such as the shared memory of a pipeline, grows with blocks, warps and with what is
+        known of integers and addresses. So a launch is lowered until memory is allocated unless one
         of its kind was, whose sizes were no smaller and of which no less was known, or ``_ENOUGH``
         with such sizes: with thirty integers hardly two launches can be compared. Every other
         launch is only read by the front end, once for each combination of constants.

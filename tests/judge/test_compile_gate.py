@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from triton.backends.nvidia import compiler
 
 import grader
 from grader import Verdict
@@ -376,10 +377,11 @@ def steps(tmp_path, monkeypatch):
         [kernel] = handler.kernels
         out = View(0, "int32", (1024,), (1,), 0)
 
-        def compiled(*, whole: bool = False, warps: int = 4, **constants: Any) -> list[str]:
+        def compiled(*, whole: bool = False, warps: int = 4, options: dict[str, int] | None = None,
+                     **constants: Any) -> list[str]:
             arguments = {"out_ptr": Argument("tensor", out), **{
                 name: Argument(type(value).__name__, value) for name, value in constants.items()}}
-            launch = Launch(kernel, (1, 1, 1), arguments, {"num_warps": warps})
+            launch = Launch(kernel, (1, 1, 1), arguments, {"num_warps": warps, **(options or {})})
             taken.clear()
             [reply] = handler.handle({
                 "op": "compile", "target": "h100", "whole": whole,
@@ -446,6 +448,44 @@ def product_kernel(out_ptr, BLOCK: tl.constexpr):
     assert compiled(BLOCK=64) == ["lower"]
     assert compiled(BLOCK=512, warps=8) == ["lower", "refused"]  # 1 MiB for an operand
     assert compiled(BLOCK=64, warps=64) == ["lower", "refused"]  # 2,048 threads
+
+
+def test_an_operation_becomes_code_once_whatever_its_shapes(steps, monkeypatch, tmp_path):
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    compiled = steps("""
+@triton.jit
+def product_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tile = offs[:, None] * BLOCK + offs[None, :]
+    x = tl.load(out_ptr + tile).to(tl.float16)
+    acc = tl.dot(x, x)
+    if MODE == 1:
+        acc = tl.where(offs[:, None] >= offs[None, :], acc, 0.0)
+    if MODE == 2:
+        acc = tl.exp2(acc)
+    if MODE == 3:
+        acc += tl.load(out_ptr + tile, cache_modifier=".cg")
+    if MODE == 4:
+        acc += tl.load(out_ptr + tile, cache_modifier=".ca", eviction_policy="evict_first")
+    tl.store(out_ptr + tile, acc.to(tl.int32))
+""")
+    into_llvm: list[str] = []
+    to_module = compiler.llvm.to_module
+    monkeypatch.setattr(compiler.llvm, "to_module", lambda *args: (
+        into_llvm.append("code"), to_module(*args))[1])
+
+    def steps_of(**launch: Any) -> list[str]:
+        into_llvm.clear()
+        return [*compiled(**launch), *into_llvm]
+
+    assert steps_of(BLOCK=16, MODE=0) == ["build", "code"]
+    assert steps_of(BLOCK=32, MODE=0) == ["lower"]
+    assert steps_of(BLOCK=32, MODE=1) == ["build"]  # only a choice by integers is new
+    assert [steps_of(BLOCK=16, MODE=mode) for mode in (2, 3)] == [["build", "code"]] * 2
+    assert steps_of(BLOCK=16, MODE=4) == ["build", "refused", "code"]
+    assert steps_of(BLOCK=16, MODE=0, options={"num_stages": 1}) == ["build"]
+    assert steps_of(BLOCK=16, MODE=0, options={"maxnreg": 64}) == ["build", "code"]
+    assert steps_of(BLOCK=16, MODE=0, options={"maxnreg": 0}) == ["build", "refused", "code"]
 
 
 @pytest.mark.parametrize(("effort", "forks"), [

@@ -1,7 +1,7 @@
 """Compiles one launch through the path that the JIT itself takes, short of the launch."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 from unittest import mock
@@ -16,8 +16,14 @@ from grader.engine.compiler.targets import WARP, Target
 from grader.report import Refusal
 
 _MOST_THREADS = 1024  # of one program
-_VARYING = re.compile(r"%[\w#]+|\bloc\(.*|\^bb\d+|\[[\d, ]*\]")  # names, lines, indices
-_NO_OPERATION = ("llvm.func", "llvm.mlir.constant", "module attributes")
+_VARYING = re.compile(  # lines, names, layouts, sizes, numbers
+    r"\bloc\(.*|%[\w#:-]+|, #\w+(\.\w+<\{[^}]*\}>)?|(?<=[<x])\d+(?=x)|\b\d+\b|\[[^]]*\]")
+_TYPE = re.compile(r"\b(?:[if]\d+|bf16|f8\w+|index)\b")
+_ANY_GPU = frozenset(("i1", "i8", "i16", "i32", "i64", "f32", "index"))  # each has its arithmetic
+_NO_OPERATION = re.compile(  # control flow, layouts and their memory, which the compiler chooses
+    r"[#}{^]|module|scf\.|cf\.|ttg\.|.*\barith\.constant|tt\.(func|return|make_range|splat|broadcast"
+    r"|expand_dims|trans|reshape|addptr|get_program_id)\b")
+_TUNED = ("num_warps", "num_stages")  # options that no instruction depends on
 _MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
 
 
@@ -34,7 +40,7 @@ def address(dtype: str, offset: int) -> torch.Tensor:
 
 
 class _FarEnough(Exception):
-    """The compiler has done what was asked for; the argument, if any, is the IR at that point."""
+    """The compiler has done what was asked for; the arguments describe the IR at that point."""
 
 
 def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
@@ -44,10 +50,10 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
     Args:
         arguments: a value for each parameter; ``address`` for tensors, host descriptors on them.
         options: of the launch, such as num_warps.
-        operations: types and assembly of all that LLVM got in earlier variants; those of this one
-            are added.
-        only_new: stop where ``lower`` stops if LLVM would get no other operations. What refuses an
-            instruction has accepted them.
+        operations: types, attributes and assembly of all operations of earlier variants; those of
+            this one are added.
+        only_new: stop where ``lower`` stops if this variant has no other operations. What refuses
+            an instruction has accepted them.
 
     Returns:
         Triton's CompiledKernel, with ``asm`` and ``metadata``; the same object for every launch of
@@ -57,44 +63,63 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         DoesNotCompile: no GPU of this kind could run it.
         OSError: Triton's files or tools cannot be read, run or written.
     """
-    to_module = compiler.llvm.to_module
     accepted = set[str]() if operations is None else operations
-    own = set[str]()
+    own = {f"{name}={value!r}" for name, value in options.items() if name not in _TUNED}
 
-    def look(module: Any, context: object) -> Any:
+    def goes_on(module: Any) -> bool:
         own.update(_operations(str(module)))
-        if only_new and own <= accepted:
-            raise _FarEnough(module)
-        return to_module(module, context)
+        return not only_new or not own <= accepted
 
-    with _compiling(kernel, target), mock.patch.object(compiler.llvm, "to_module", look):
-        try:
-            compiled = _run(kernel, arguments, options)
-        except _FarEnough as lowered:
-            _check_lowered(lowered.args[0], target)
-            return None
-        metadata = compiled.metadata
-        _fits(metadata.shared, metadata.num_warps, metadata.num_ctas, target)
+    try:
+        with _compiling(kernel, target), _lowering(goes_on):
+            metadata = (compiled := _run(kernel, arguments, options)).metadata
+            _fits(metadata.shared, metadata.num_warps, metadata.num_ctas, target)
+    except _FarEnough as lowered:
+        with _compiling(kernel, target):
+            _check_lowered(lowered, target)
+        return None
     accepted |= own
     return compiled
 
 
 def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
           target: Target) -> None:
-    """Runs all passes before LLVM and checks resources, in a third of the time of ``build``.
+    """Runs all passes that choose layouts and memory, and checks resources.
+
+    It takes a fifth of the time of ``build``: operations are not turned into LLVM's.
 
     Raises:
         DoesNotCompile: a pass refuses the kernel, or the target has too few resources.
         OSError: as ``build`` raises it.
     """
-    def stop(module: Any, context: object) -> None:
-        raise _FarEnough(module)
-
-    with _compiling(kernel, target), mock.patch.object(compiler.llvm, "to_module", stop):
+    with _compiling(kernel, target), _lowering(lambda module: False):
         try:
             _run(kernel, arguments, options)
         except _FarEnough as lowered:
-            _check_lowered(lowered.args[0], target)
+            _check_lowered(lowered, target)
+
+
+@contextmanager
+def _lowering(goes_on: Callable[[Any], bool]) -> Iterator[None]:
+    """Has Triton end with the allocation of memory, unless ``goes_on`` accepts the module.
+
+    Then _FarEnough is raised with the module and the least shared memory that an option asks for.
+    """
+    make_llir, passes = compiler.CUDABackend.make_llir, compiler.nvidia.passes.ttgpuir
+
+    def until_llvm(backend: Any, module: Any, metadata: Any, options: Any, capability: int) -> Any:
+        if goes_on(module):
+            return make_llir(backend, module, metadata, options, capability)
+
+        def allocated(manager: Any, *_: object) -> None:
+            manager.run(module, "make_llir")
+            raise _FarEnough(module, getattr(options, "min_shared_mem", None) or 0)
+
+        with mock.patch.object(passes, "add_to_llvmir", allocated):
+            return make_llir(backend, module, metadata, options, capability)
+
+    with mock.patch.object(compiler.CUDABackend, "make_llir", until_llvm):
+        yield
 
 
 def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
@@ -111,15 +136,19 @@ def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
 
 
 def _operations(module: str) -> Iterator[str]:
-    """The operations of a module in MLIR's LLVM dialect, with their types and assembly."""
+    """The operations of a module in Triton's GPU dialects, with their types and attributes."""
     for line in module.splitlines():
-        if not line.startswith("#") and not any(text in line for text in _NO_OPERATION):
-            yield _VARYING.sub("", line).strip(" =,")
+        text = _VARYING.sub("", line).strip(" =,")
+        if not text or _NO_OPERATION.match(text):
+            continue
+        if not text.startswith("arith.") or set(_TYPE.findall(text)) - _ANY_GPU:
+            yield text
 
 
-def _check_lowered(module: Any, target: Target) -> None:
+def _check_lowered(lowered: _FarEnough, target: Target) -> None:
+    module, least_shared = lowered.args
     attribute = module.get_int_attr
-    _fits(attribute("ttg.shared") or 0,
+    _fits(max(attribute("ttg.shared") or 0, least_shared),
           attribute("ttg.total-num-warps") or attribute("ttg.num-warps") or 1,
           attribute("ttg.num-ctas") or 1, target)
 
