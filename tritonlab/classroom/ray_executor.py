@@ -14,6 +14,8 @@ from tritonlab.course import course
 from tritonlab.course.course import Roots
 from tritonlab.errors import CannotGrade, TritonlabError
 
+_TOKEN = ("If it asks for a token, set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN to that of the "
+          "cluster; if it has ended, type `ray stop --force`.")
 
 class RayExecutor:
     """Actors of a Ray cluster; one that dies costs the job in progress and is replaced."""
@@ -99,7 +101,7 @@ def start(roots: Roots, jobs: int | None) -> Iterator[RayExecutor]:
     """Connects to the Ray cluster of this machine, or starts one on its cores.
 
     Raises:
-        CannotGrade: Ray cannot be started.
+        CannotGrade: Ray cannot be started, or the cluster refuses this process.
         TritonlabError: Ray is not installed.
     """
     try:
@@ -110,8 +112,13 @@ def start(roots: Roots, jobs: int | None) -> Iterator[RayExecutor]:
     try:
         try:
             ray.init(address="auto", log_to_driver=False, logging_level="ERROR")
-        except ConnectionError:
+        except ConnectionError as error:
+            if "Could not find" not in str(error):  # a cluster runs, but refuses this process
+                raise
             ray.init(log_to_driver=False, logging_level="ERROR", include_dashboard=False)
+    except (ConnectionError, ray.exceptions.AuthenticationError) as error:
+        cause = str(error).partition(". ")[0].rstrip(".")
+        raise CannotGrade(f"The Ray cluster cannot be used: {cause}.", _TOKEN) from error
     except (OSError, RuntimeError, ValueError) as error:
         raise CannotGrade(f"Ray does not start: {error}.") from error
     try:

@@ -112,6 +112,14 @@ def points_of(cases: tuple[Count, ...], passes: bool, weights: Weights | None = 
     return Points(tuple(groups), out_of if passes else sum(g.points for g in groups), out_of)
 
 
+def number(value: float | None, *, comma: bool = False) -> str:
+    """Returns points with at most two decimals; an empty text for None."""
+    if value is None:
+        return ""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return text.replace(".", ",") if comma else text
+
+
 def apportioned(shares: Sequence[float], total: int) -> list[int]:
     """Returns integers in proportion to ``shares`` that add up to ``total``.
 

@@ -10,7 +10,6 @@ from tritonlab.classroom.export.csv_table import CsvTable
 from tritonlab.classroom.export.student_points import (
     Exported,
     StudentPoints,
-    number,
     parse_number,
     rows_by_student,
     sentence,
@@ -19,6 +18,7 @@ from tritonlab.classroom.export.student_points import (
 from tritonlab.classroom.roster import Roster
 from tritonlab.classroom.settings import ClassAssignment
 from tritonlab.errors import TritonlabError
+from tritonlab.grading.points import number
 
 _IDS = {"canvas": "ID", "sis_id": "SIS User ID", "login": "SIS Login ID"}
 _EXPORT = "In Canvas, open Grades and choose Export, Export entire gradebook."

@@ -6,7 +6,8 @@ from typing import Any
 from grader.report import Verdict
 from grader.text import plural
 from tritonlab.classroom.book import ModuleScore, State
-from tritonlab.classroom.export.student_points import StudentPoints, number
+from tritonlab.classroom.export.student_points import StudentPoints
+from tritonlab.grading.points import number
 
 SIGNATURE = "tritonlab: "
 _MOST_CHARS = 4_000

@@ -11,7 +11,6 @@ from tritonlab.classroom.export.csv_table import CsvTable
 from tritonlab.classroom.export.student_points import (
     Exported,
     StudentPoints,
-    number,
     parse_number,
     rows_by_student,
     sentence,
@@ -20,6 +19,7 @@ from tritonlab.classroom.export.student_points import (
 from tritonlab.classroom.roster import Roster
 from tritonlab.classroom.settings import ClassAssignment
 from tritonlab.errors import TritonlabError
+from tritonlab.grading.points import number
 
 _IDS = {"email": "Email address", "sis_id": "ID number", "login": "Username"}
 

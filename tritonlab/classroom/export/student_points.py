@@ -151,12 +151,6 @@ def rows_by_student(rows: Iterable[tuple[int, str, Mapping[str, str]]], roster: 
     return {student: rows[0] for student, rows in places.items() if len(rows) == 1}, problems
 
 
-def number(value: float, *, comma: bool = False) -> str:
-    """Returns points with at most two decimals."""
-    text = f"{value:.2f}".rstrip("0").rstrip(".")
-    return text.replace(".", ",") if comma else text
-
-
 def parse_number(text: str) -> float | None:
     """Returns the number of a cell with a decimal point or comma; None if it has none."""
     if re.fullmatch(r"-?\d+(?:[.,]\d*)?", text):

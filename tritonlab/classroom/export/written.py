@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from tritonlab.classroom.export.student_points import StudentPoints, number
+from tritonlab.classroom.export.student_points import StudentPoints
 from tritonlab.classroom.roster import Student
 from tritonlab.classroom.settings import ClassAssignment
+from tritonlab.grading.points import number
 
 GRADEBOOK = ("First Name", "Last Name", "SID", "Email", "Sections")
 COLUMNS = ("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email",

@@ -15,6 +15,7 @@ from tritonlab.classroom.report.outcomes import CaseView, FailureView, ResultVie
 from tritonlab.classroom.settings import ClassAssignment, ClassSettings
 from tritonlab.classroom.store import Store
 from tritonlab.errors import not_saved
+from tritonlab.grading.points import number
 
 Format = Literal["html", "md"]
 FORMATS: tuple[Format, ...] = ("html", "md")
@@ -89,12 +90,12 @@ def feedback_of(settings: ClassSettings, outcomes: ResultViews, assignment: Clas
     deducted = sum(module.raw - module.points for module in score.modules)
     return Feedback(
         settings.name, assignment.name, score.state,
-        templating.number(score.points) if settled else "", templating.number(score.out_of),
+        number(score.points) if settled else "", number(score.out_of),
         0 if score.excused else score.days,
         tuple(_module(outcomes, assignment, module, settled and score.ruling is None)
               for module in score.modules),
         templating.time(settings.zone, score.due) if not settled else "", score.by_hand,
-        templating.number(deducted) if round(deducted, 2) else "")
+        number(deducted) if round(deducted, 2) else "")
 
 
 def _module(outcomes: ResultViews, assignment: ClassAssignment, module: ModuleScore,

@@ -25,6 +25,7 @@ from tritonlab.classroom.similarity import clusters
 from tritonlab.classroom.similarity.clusters import LastComparison
 from tritonlab.classroom.store import Store
 from tritonlab.errors import not_saved
+from tritonlab.grading.points import number
 
 INDEX = "index.html"
 STUDENTS = "students"
@@ -135,7 +136,7 @@ def cell(score: Score) -> Cell:
     if score.is_late and not score.excused:
         style, mark = f"{style} l", f"{mark}L"
     points = "" if score.state is State.MISSING and score.ruling is None else \
-        templating.number(score.points)
+        number(score.points)
     marks = "*" * score.by_hand + "+" * (score.extension is not None)
     return Cell(style, f"{mark} {points}".strip() + marks)
 
@@ -193,7 +194,7 @@ def _sent(settings: ClassSettings, book: Book, outcomes: ResultViews,
             continue
         sent.setdefault(student, {})[assignment] = Sent(
             templating.time(settings.zone, datetime.fromisoformat(event["time"])),
-            templating.number(event["scores"][student]), tuple(_parts(event, student, outcomes)))
+            number(event["scores"][student]), tuple(_parts(event, student, outcomes)))
     return sent
 
 

@@ -8,6 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from tritonlab.classroom.book import ModuleScore
+from tritonlab.grading.points import number
 
 _CODE = re.compile(r"(`[^`\n]*`)")
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|!~&$])")
@@ -20,11 +21,6 @@ def templates() -> Environment:
                               undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters.update(code=_code, diff=_diff, number=number)
     return environment
-
-
-def number(value: float | None) -> str:
-    """Points with at most two decimals."""
-    return "" if value is None else f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 def breakdown(module: ModuleScore) -> str:
