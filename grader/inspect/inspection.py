@@ -19,7 +19,7 @@ from grader.judge.case import first_wrong
 from grader.judge.context import Context
 from grader.judge.launch_report import Examined, InspectedLaunch, examine_call
 from grader.processes.replies import Stopped
-from grader.recording.compiled_kernel import Binary
+from grader.recording.compiled_kernel import Binary, SharedAccess
 from grader.recording.launch_stats import Prediction, Traffic
 from grader.report import EXIT_FAILED, EXIT_PASSED, CaseResult, Finding, Kind, versions
 from grader.sandbox import Sandbox
@@ -247,9 +247,18 @@ def _instructions(binary: Binary) -> Iterable[tuple[int, str]]:
         if access.line is not None:
             name = f"{_OPCODES[access.kind]}.{access.bits}" if access.kind in _OPCODES else "TMA"
             yield access.line, f"{access.count} x {name}"
+    for shared in binary.shared_accesses:
+        if shared.line is not None and shared.ways > 1:
+            name = "LDS" if shared.kind == "load" else "STS"
+            yield shared.line, f"{shared.count} x {name}.{shared.bits}, {ways(shared)} conflicts"
     for line, name, count in binary.products:
         if line is not None:
             yield line, f"{count} x {name}"
+
+
+def ways(access: SharedAccess) -> str:
+    """Such as ``8-way``: how often as long as without bank conflicts a request takes."""
+    return f"{access.ways:.3g}-way"
 
 
 def _plain(value: Any) -> Any:

@@ -43,6 +43,20 @@ class Access(JsonArray, frozen=True):
     count: _Instructions
 
 
+class SharedAccess(JsonArray, frozen=True):
+    """Instructions of one form at one line that load from or store to shared memory.
+
+    ``bits``: of one thread. ``ways``: cycles for a request of a warp, over those without bank
+    conflicts; 0 where the addresses are unknown. ``count``: instructions in the code.
+    """
+
+    line: _Line
+    kind: Literal["load", "store"]
+    bits: Annotated[int, Meta(ge=8, le=256)]
+    ways: Annotated[float, Meta(ge=0, le=32)]
+    count: _Instructions
+
+
 _Shape = Annotated[tuple[Annotated[int, Meta(ge=1, le=2**20)], ...], Meta(max_length=8)]
 _Bases = Annotated[tuple[Annotated[int, Meta(ge=0, le=2**24)], ...], Meta(max_length=24)]
 
@@ -102,9 +116,10 @@ class Binary(JsonObject):
     tl.dot is computed at each line, as (line, instruction, count), where the instruction is
     ``mma``, ``wgmma`` or ``tcgen05`` on tensor cores, else ``fma``. ``loop_shuffles``: instructions
     in loops by which threads of a warp pass each other values, as a reduction does, at each line,
-    as (line, count). ``layouts``: of accesses to global memory by pointers. ``ptx_sha256``: of the
-    PTX without paths, lines and comments. Lines are those of the kernel's own file, None where the
-    compiler names none.
+    as (line, count). ``layouts``: of accesses to global memory by pointers.
+    ``shared_accesses``: by threads; not those of asynchronous copies, TMA, atomics and tensor
+    cores. ``ptx_sha256``: of the PTX without paths, lines and comments. Lines are those of the
+    kernel's own file, None where the compiler names none.
     """
 
     kernel: _Name
@@ -127,6 +142,7 @@ class Binary(JsonObject):
     conversions: _Instructions = 0
     loop_shuffles: Annotated[tuple[tuple[_Line, _Instructions], ...], _Entries] = ()
     layouts: Annotated[tuple[AccessLayout, ...], _Entries] = ()
+    shared_accesses: Annotated[tuple[SharedAccess, ...], _Entries] = ()
     ptx_sha256: Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")] = ""
     options: Annotated[dict[_Name, _Option], Meta(max_length=64)] = field(default_factory=dict)
 

@@ -18,6 +18,7 @@ from grader.engine.compiler.targets import find
 from grader.inspect import inspection as the_inspection
 from grader.inspect.inspection import InspectedCase, Inspection, cases_of
 from grader.judge.launch_report import Examined
+from grader.recording.compiled_kernel import SharedAccess
 from grader.report import Finding, Kind
 from grader.sandbox import SandboxBroken
 from grader.suite import Cost, performance
@@ -79,6 +80,14 @@ def last_line(text: str) -> str:
     return text.rstrip("\n").splitlines()[-1]
 
 
+def with_shared_accesses(inspection: Inspection, *accesses: SharedAccess) -> Inspection:
+    case = inspection.cases[0]
+    launch = case.launches[0]
+    binary = replace(launch.binary, shared_accesses=accesses)
+    return replace(inspection, cases=(
+        replace(case, launches=(replace(launch, binary=binary),)),))
+
+
 # ------------------------------------------------------------ on a terminal
 
 
@@ -98,6 +107,25 @@ def test_a_time_is_never_shown_without_saying_that_it_is_predicted(inspect, soft
         said = " ".join(inspect(softmax, *words).out.split())
 
         assert "Times are predicted for an NVIDIA H100 SXM from compiled code, not measured" in said
+
+
+def test_bank_conflicts_are_shown_with_their_line(inspect, softmax):
+    line = next(iter(softmax.cases[0].lines))
+    accesses = (SharedAccess(line, "load", 32, 2.0, 96), SharedAccess(line, "load", 128, 1.0, 8))
+
+    shown = inspect(with_shared_accesses(softmax, *accesses), "--plain").out
+
+    assert f"bank conflicts: 2-way, line {line}\n" in shown
+    assert re.search(rf"line {line}: .*96 x LDS\.32, 2-way conflicts", shown)
+    assert "LDS.128" not in shown
+
+
+@pytest.mark.parametrize(("ways", "shown"), [((1.0,), "none"), ((1.0, 0.0), "unknown")])
+def test_unknown_addresses_are_not_free_of_conflicts(inspect, softmax, ways, shown):
+    accesses = [SharedAccess(None, "store", 32, one, 4) for one in ways]
+
+    assert f"bank conflicts: {shown}\n" in inspect(
+        with_shared_accesses(softmax, *accesses), "--plain").out
 
 
 def test_products_show_tensor_cores_stages_and_copies(inspect, matmul):

@@ -8,7 +8,7 @@ from pathlib import Path
 from grader.diagnosis.codes import MEANINGS
 from grader.diagnosis.perf_lints import Defect
 from grader.engine.compiler.targets import Target
-from grader.inspect.inspection import InspectedCase, Inspection, Point, SourceLine
+from grader.inspect.inspection import InspectedCase, Inspection, Point, SourceLine, ways
 from grader.judge.launch_report import InspectedLaunch
 from grader.processes.replies import Listing
 from grader.recording.compiled_kernel import Binary
@@ -85,6 +85,8 @@ def facts(inspection: Inspection) -> tuple[list[str], list[FactRow], int]:
                 [f"{plural(b.spill_bytes, 'byte')} a thread" if b.spill_bytes else "none"
                  for b in binaries]),
         FactRow("shared memory", "for a program", [plural(b.shared, "byte") for b in binaries]),
+        FactRow("bank conflicts", "of threads in shared memory; 2-way takes twice as long",
+                [*map(_conflicts, binaries)]),
         FactRow("occupancy", "resident warps per SM (streaming multiprocessor), and their limit",
                 [f"{o.warps} of {o.most_warps} warps{f', by {o.limited_by}' * bool(o.limited_by)}"
                  for o in (b.occupancy for b in binaries)]),
@@ -114,6 +116,16 @@ def _grid(launch: InspectedLaunch) -> str:
         sizes.pop()
     programs = plural(launch.programs, "program")
     return " x ".join(f"{size:,}" for size in sizes) + f", {programs}" if sizes[1:] else programs
+
+
+def _conflicts(binary: Binary) -> str:
+    """Such as ``8-way, line 12``: the line with the most, if any address is known."""
+    conflicts = [one for one in binary.shared_accesses if one.ways > 1]
+    if conflicts:
+        worst = max(conflicts, key=lambda one: one.ways)
+        return f"{ways(worst)}{f', line {worst.line}' if worst.line else ''}"
+    unknown = any(not one.ways for one in binary.shared_accesses)
+    return "unknown" if unknown else "none"
 
 
 def _bits(binary: Binary, kind: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from triton import knobs
 
-from grader.engine.compiler import layouts, ptx, ttgir
+from grader.engine.compiler import bank_conflicts, layouts, ptx, ttgir
 from grader.engine.compiler.ptx import PtxInstruction
 from grader.engine.compiler.targets import WARP, Target, occupancy
 from grader.recording.compiled_kernel import (
@@ -20,6 +20,7 @@ from grader.recording.compiled_kernel import (
     AccessLayout,
     Binary,
     Factor,
+    SharedAccess,
     TensorCores,
 )
 
@@ -76,6 +77,8 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
         loop_shuffles=_most_used(Counter((one.line,) for one in steps
                                          if one.in_loop and one.opcode.startswith("shfl."))),
         layouts=tuple(_layouts(middle, ptx.own_file(code), accesses, metadata.num_warps)),
+        shared_accesses=tuple(SharedAccess(*row)
+                              for row in _most_used(bank_conflicts.requests(code))),
         ptx_sha256=ptx.sha256(code),
         options={name: value for name, value in options.items() if _is_plain(value)})
 

@@ -18,6 +18,10 @@ _TOKEN = re.compile(  # locations, and statements at the start of a line or afte
     r"|(?:^|[;{}])[ \t]*(?:@!?[%\w]+[ \t]+)?"
     rf"(?P<opcode>(?:{'|'.join(_READ)})\.[\w.:]+)(?P<operands>[^;\n]*)",
     re.MULTILINE)
+_STATEMENT = re.compile(
+    r"^[ \t]*\.loc[ \t]+(?P<file>\d+)[ \t]+(?P<line>\d+)[ \t]+(?P<column>\d+)(?P<more>.*)"
+    r"|(?:^|(?<=[;{}]))[ \t]*(?:@(?P<predicate>!?%\w+)[ \t]+)?"
+    r"(?P<opcode>[a-z]\w*(?:[.:]+\w+)*)[ \t]+(?P<operands>[^;\n]*);", re.MULTILINE)
 _REMARK = re.compile(r"//(?! \S+:\d+:\d+).*")  # a comment that names no place in a source
 _FILE = re.compile(r'^[ \t]*\.file[ \t]+(\d+)[ \t]+"([^"]*)"(?:[ \t]+"([^"]*)")?', re.MULTILINE)
 _ENTRY = re.compile(r"^\.visible[ \t]+\.entry[ \t]", re.MULTILINE)
@@ -42,6 +46,15 @@ class PtxInstruction(NamedTuple):
     line: int | None
     place: Place | None
     in_loop: bool
+
+
+class PtxStatement(NamedTuple):
+    """One instruction of any kind; ``line`` as of ``PtxInstruction``."""
+
+    predicate: str  # such as %p1 or !%p1; empty without one
+    opcode: str
+    operands: str
+    line: int | None
 
 
 def repaired(ptx: str) -> str:
@@ -127,6 +140,18 @@ def instructions(ptx: str) -> Iterator[PtxInstruction]:
             yield PtxInstruction(token["opcode"], token["operands"], line, place, in_loop)
         elif token["file"]:
             line, place = sources.locate(token)
+
+
+def statements(ptx: str) -> Iterator[PtxStatement]:
+    """All instructions with operands, in order."""
+    text = _REMARK.sub("", repaired(ptx))
+    sources = _Sources(text)
+    line: int | None = None
+    for token in _STATEMENT.finditer(text):
+        if token["opcode"]:
+            yield PtxStatement(token["predicate"] or "", token["opcode"], token["operands"], line)
+        else:
+            line, _ = sources.locate(token)
 
 
 def _loops(text: str) -> list[range]:
