@@ -179,7 +179,8 @@ def _suspects(finding: Finding, text: str, recording: Recording | None,
         if code in ("M03", "M04"):
             return [[line, *near, *far, *loops], launches, rest]
         callers = dataflow.lines_of_callers(text, line)
-        return [[line, *near, *callers], [*launches, *far, *loops], rest]
+        theirs = dataflow.lines_of_callers(text, line, far=True)
+        return [[line, *near, *callers], [*launches, *far, *loops, *theirs], rest]
     if code.startswith(("S", "Q")):
         return [dataflow.lines_of_results(text, entry), [*launches, *host], rest]
     return [kernels, launches, rest]

@@ -81,10 +81,10 @@ def kernel_definitions(tree: ast.Module) -> list[KernelDefinition]:
 
 def host_code(text: str) -> str:
     """What a file is without the bodies of its kernels, comparable with another one's."""
-    tree = syntax.parse(text)
-    for kernel in kernel_definitions(tree):
-        kernel.node.body = [ast.Pass()]
-    return ast.dump(tree)
+    inside = {line for kernel in kernel_definitions(syntax.tree_of(text))
+              for line in range(kernel.node.body[0].lineno, last_line(kernel.node) + 1)}
+    return "\n".join(line for number, line in enumerate(text.split("\n"), 1)
+                     if number not in inside)
 
 
 def is_kernel(function: ast.FunctionDef) -> bool:
@@ -242,17 +242,20 @@ def lines_behind(text: str, line: int, *, far: bool = False, mask: bool = True) 
     return tuple(sorted(lines - {line}))
 
 
-def lines_of_callers(text: str, line: int) -> Lines:
+def lines_of_callers(text: str, line: int, *, far: bool = False) -> Lines:
     """The lines of other kernels that give a value to a name in the address of a line.
 
     A kernel that calls another one often gives arguments the names of the parameters.
+
+    Args:
+        far: also the lines that these are computed from.
     """
     function = _function_at(text, line)
     operands = {name for call in _accesses(function) if line in lines_of(call)
                 for name in _address_names(call, mask=True)}
     parameters = operands.intersection(syntax.parameter_names(function))
     return tuple(sorted(one for kernel in _kernels(text) if kernel is not function
-                        for one in _lines_assigning(kernel, parameters, 1)))
+                        for one in _lines_assigning(kernel, parameters, _FAR if far else 1)))
 
 
 def has_mask(text: str, line: int) -> bool | None:

@@ -37,7 +37,9 @@ _OTHER_COMPARISON: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,)}
 _OTHER_OPERATOR: dict[type[ast.operator], tuple[type[ast.operator], ...]] = {
     ast.Add: (ast.Sub, ast.Mult), ast.Sub: (ast.Add,), ast.Mult: (ast.Div, ast.Add),
-    ast.Div: (ast.Mult,), ast.FloorDiv: (ast.Mod,), ast.Mod: (ast.FloorDiv,)}
+    ast.Div: (ast.Mult,)}
+_OTHER_DIVISION: dict[type[ast.operator], type[ast.operator]] = {
+    ast.FloorDiv: ast.Mod, ast.Mod: ast.FloorDiv}
 _OTHER_CONDITION: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd}
 _MASK_POSITION = {"load": 1, "store": 2}
@@ -62,10 +64,11 @@ def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]],
                     own := [groups[line] for line in _head_lines(node) if line in groups]):
                 statements[min(own)].append((node, scope))
     kinds = _OF_SHAPES if of_shapes else _UNLIKELY
+
     steps = [(unlikely + group * _GROUP, group, changes)
              for group in statements for changes, unlikely in kinds.items()]
-    updates = [edit for inside in statements.values() for statement, scope in inside
-               for edit in _updates(statement, scope)]
+    updates = [edit for group, inside in statements.items() if group < _MOST_GROUPS
+               for statement, scope in inside for edit in _updates(statement, scope)]
     yield from updates[:0 if of_shapes else _MOST_UPDATES]
     for _, group, changes in sorted(steps, key=lambda step: step[:2]):
         for statement, scope in statements[group]:
@@ -424,6 +427,36 @@ def _block_factors(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
                     yield ast.BinOp(ast.BinOp(index, ast.Mult(), size), ast.Add(), node)
 
 
+def _moved_factors(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """A sum in which a factor of one term belongs to another one."""
+    if not _is_sum(node, scope):
+        return
+    terms = list(_terms(node))
+    for one in terms:
+        if not isinstance(one, ast.BinOp) or not isinstance(one.op, ast.Mult):
+            continue
+        for other in terms:
+            if other is not one and not _is_pointer(other):
+                moved = _with(node, one, one.left)
+                (at,) = (number for number, term in enumerate(terms) if term is other)
+                target = list(_terms(moved))[at]
+                yield _with(moved, target, ast.BinOp(target, ast.Mult(), one.right))
+
+
+def _own_strides(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """An address with the unused strides, in order, for the factors of its last terms."""
+    strides = [name for name in scope.unused if scope.kind(name) == "stride"]
+    terms = [part for part in _terms(node) if not _is_pointer(part)] if _is_sum(node, scope) else []
+    if not 1 < len(strides) <= len(terms):
+        return
+    changed = node
+    for at, name in enumerate(strides, start=-len(strides)):
+        part = [one for one in _terms(changed) if not _is_pointer(one)][at]
+        index = part.left if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult) else part
+        changed = _with(changed, part, ast.BinOp(index, ast.Mult(), ast.Name(name, ast.Load())))
+    yield changed
+
+
 def _size_factors(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
     """An address with a size as a further factor of one of its terms."""
     if _is_sum(node, scope) and any(map(_is_pointer, _terms(node))):
@@ -460,7 +493,12 @@ def _masks(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
             not any(word.arg in ("mask", None) for word in node.keywords):
         zero = [] if syntax.last_name(node.func) == "store" else [
             ast.keyword("other", ast.Constant(0))]
-        for mask in scope.masks:
+        index = syntax.names(node.args[:1])
+        index |= {twin for name in index for twin in scope.twins.get(name, ())}
+        bare = [changed for bound in scope.bounds if syntax.names([bound.left]) & index
+                and isinstance(bound.left, ast.Subscript)
+                for changed in [_with(bound, bound.left, bound.left.value)]]
+        for mask in [*scope.masks, *bare]:
             yield ast.Call(node.func, node.args, [*node.keywords, ast.keyword("mask", mask), *zero])
 
 
@@ -511,16 +549,19 @@ def _other_begins(value: ast.expr) -> Iterator[ast.expr]:
 def _twins(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
     """A name that the function computes in the same way, such as that of another axis."""
     if isinstance(node, ast.Name):
-        for name in scope.twins.get(node.id, ()):
+        for name in scope.twins.get(node.id, ())[:_MOST_TWINS]:
             yield ast.Name(name, ast.Load())
 
 
-def _numbers(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
-    """A factor or an argument that is one too low or too high."""
+def _numbers(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """A factor or an argument that is one too low or too high, and twice a term."""
     match node:
         case ast.BinOp(left=ast.Name() as name, op=ast.Mult(), right=right):
             for op in (ast.Add(), ast.Sub()):
                 yield ast.BinOp(ast.BinOp(name, op, ast.Constant(1)), ast.Mult(), right)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right) if not scope.compiled:
+            yield from (_with(node, name, ast.BinOp(ast.Constant(2), ast.Mult(), name))
+                        for name in (left, right) if isinstance(name, ast.Name))
         case ast.BinOp(right=ast.Constant(value=int(number)) as old) | ast.Compare(
                 comparators=[ast.Constant(value=int(number)) as old]):
             for value in (number - 1, number + 1):
@@ -565,6 +606,8 @@ def _other_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
 
 def _similar(one: str, other: str) -> bool:
     """Whether two names differ in one character, as those of one tensor or dimension do."""
+    if len(one) == 1 and not (one + other).isupper():
+        return False  # such as `x` and `m`
     return len(one) == len(other) and sum(map(str.__ne__, one, other)) == 1
 
 
@@ -604,6 +647,12 @@ def _operators(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
     if isinstance(node, ast.BinOp) and not any(map(_is_pointer, _terms(node))):
         for other in _OTHER_OPERATOR.get(type(node.op), ()):
             yield ast.BinOp(node.left, other(), node.right)
+
+
+def _divisions(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
+    """The remainder for a quotient and the reverse, and a quotient that is rounded otherwise."""
+    if isinstance(node, ast.BinOp) and type(node.op) in _OTHER_DIVISION:
+        yield ast.BinOp(node.left, _OTHER_DIVISION[type(node.op)](), node.right)
         if isinstance(node.op, ast.FloorDiv):
             yield ast.Call(ast.Attribute(ast.Name("triton", ast.Load()), "cdiv", ast.Load()),
                            [node.left, node.right], [])
@@ -616,6 +665,9 @@ def _functions(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
     """Another function or type of the same module."""
     if isinstance(node, ast.Attribute) and node.attr in _OTHER_FUNCTION:
         yield ast.Attribute(node.value, _OTHER_FUNCTION[node.attr], ast.Load())
+    match node:  # such as 1 / D for 1 / math.sqrt(D)
+        case ast.BinOp(left=ast.Constant(), op=ast.Div(), right=ast.Name() as name):
+            yield _with(node, name, ast.BinOp(name, ast.Pow(), ast.Constant(0.5)))
     if isinstance(node, ast.Name) and node.id in ("max", "min"):
         yield ast.Name(_OTHER_FUNCTION[node.id], ast.Load())
 
@@ -630,14 +682,17 @@ def _with(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
 
 # How unlikely each kind of mistake is. A statement of the next group is less likely by ``_GROUP``.
 _UNLIKELY: dict[_Changes, float] = {
-    _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0, _conditions: 0.5,
-    _launch_arguments: 0, _axes: 0.5, _swapped_strides: 0.5, _operands: 1, _twins: 1,
-    _similar_names: 1, _begins: 1, _broadcasts: 1.5, _swapped_names: 1.5, _comparisons: 2,
-    _functions: 2, _arguments: 2, _size_or_stride: 2, _operators: 2.5, _alike_names: 3,
-    _size_factors: 3, _numbers: 4, _parts: 4, _all_broadcasts: 4, _other_names: 6}
+    _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0, _own_strides: 0,
+    _conditions: 0.5, _launch_arguments: 0, _axes: 0.5, _divisions: 0.5, _swapped_strides: 0.5,
+    _operands: 1, _functions: 1, _begins: 1, _twins: 1, _similar_names: 1, _moved_factors: 1.2,
+    _numbers: 1.5, _broadcasts: 1.5, _swapped_names: 1.5, _comparisons: 1.8, _size_factors: 2,
+    _arguments: 2, _size_or_stride: 2, _operators: 2.5, _alike_names: 3, _parts: 3,
+    _all_broadcasts: 4, _other_names: 6}
 _OF_SHAPES: dict[_Changes, float] = {
-    _arguments: 0, _axes: 0.5, _broadcasts: 1, _all_broadcasts: 1, _twins: 1.5,
+    _axes: 0, _broadcasts: 0.5, _all_broadcasts: 0.5, _arguments: 1, _twins: 1.5,
     _similar_names: 1.5}
 _GROUP = 1.5
+_MOST_GROUPS = 2  # in which loops are looked at
 _MOST_UPDATES = 6  # of loops, that are tried
+_MOST_TWINS = 3  # of a name
 _MOST_INDICES = 3  # that are tried with a stride

@@ -401,6 +401,44 @@ def test_mistakes_of_loops_and_indices_are_repaired(old, new, kind, line):
     assert (cause.kind, cause.line) == (kind, line)
 
 
+@pytest.mark.parametrize(("right", "wrong", "line"), [
+    ("out_ptr + batch * n + cols * m + rows", "out_ptr + batch * n + cols + rows * m", 3),
+    ("x_ptr + batch * stride_b + rows * stride_m + cols * stride_n",
+     "x_ptr + batch * stride_b + rows * n + cols", 3),
+    ("pid // n_heads", "pid % n_heads", 3), ("triton.cdiv(m, BLOCK)", "m // BLOCK", 3),
+    ("(tile + 1) * BLOCK", "tile * BLOCK", 3),
+])
+def test_a_mistake_of_an_address_or_a_quotient_is_repaired(right, wrong, line):
+    text = "@triton.jit\ndef kernel(x_ptr, out_ptr, batch, rows, cols, tile, pid, n, m, n_heads, " \
+        f"stride_b, stride_m, stride_n, BLOCK):\n    y = {{}}\n    tl.store({'out_ptr'}, y)\n"
+    named = "    a = stride_m + stride_n\n" if "stride_m" not in right else ""
+    whole = [text.format(one) + named for one in (right, wrong)]
+
+    (cause,) = repair(whole[1], [[3]], lambda other: ast.dump(ast.parse(other)) == ast.dump(
+        ast.parse(whole[0])))
+
+    assert cause.line == line
+
+
+def test_a_term_that_counts_twice_and_a_root_are_tried_in_host_code():
+    text = "def f(n, pad, k, D):\n    out = n + pad - k\n    scale = 1 / D\n    return out, scale\n"
+
+    twice, root = (repair(text, [[2, 3]], lambda other, wanted=wanted: wanted in other)
+                   for wanted in ("n + 2 * pad", "1 / D ** 0.5"))
+
+    assert [one.line for one in (*twice, *root)] == [2, 3]
+
+
+def test_a_store_without_a_mask_gets_the_bound_of_its_own_index():
+    text = "@triton.jit\ndef kernel(x_ptr, y_ptr, n):\n    rows = tl.arange(0, 16)\n" \
+        "    rows64 = rows.to(tl.int64)\n    inside = (rows[:, None] < n) & True\n" \
+        "    tl.store(y_ptr + rows64, 0.0)\n"
+
+    (cause,) = repair(text, [[6]], lambda other: "mask=rows < n" in other)
+
+    assert (cause.kind, cause.line) == ("no mask", 6)
+
+
 def test_a_stride_that_nothing_uses_is_named():
     wrong = OWN_SOFTMAX.replace("x_ptr + row * stride_xm + offs", "x_ptr + offs")
 
@@ -414,6 +452,9 @@ def test_a_launch_and_the_caller_of_a_helper_are_tried():
         "@triton.jit\ndef kernel(x_ptr, y_ptr):\n    x_ptr += 1\n    x_ptr *= 2\n"
 
     assert dataflow.lines_of_callers(text, 3) == (8, 9)
+    indirect = text.replace("    x_ptr += 1\n", "    step = y_ptr + 1\n    x_ptr += step\n")
+    assert dataflow.lines_of_callers(indirect, 3) == (9, 10)
+    assert dataflow.lines_of_callers(indirect, 3, far=True) == (8, 9, 10)
     (cause,) = repair("def f(x, y):\n    kernel[(1,)](y, x, 4)\n", [[2]],
                       lambda text: "(x, y, 4)" in text)
     assert (cause.kind, cause.line) == ("arguments", 2)
