@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Generic, TypeVar
 
 from grader.submission import syntax
@@ -29,6 +30,7 @@ MOST_S = 10.0  # after which no further run is begun; a loaded machine is slow
 MOST_REPAIRS = 40  # single changes that are tried
 MOST_CAUSES = 2  # statements; more of them are another way to write the kernel
 MOST_EDITS = 40
+_MOST_SORTED = 600  # candidates that are put in another order
 # A known mistake has to be of the same kind, where this says which expression to change.
 _PRECISE = frozenset(("bound", "stride"))
 
@@ -84,16 +86,17 @@ class Cause:
             first = before.count("\n") + 1
             lines |= {*range(first, first + text.count("\n") + 1)}
         return not lines.isdisjoint(self.in_solution) and (
-            self.kind not in _PRECISE or self.kind in self._kinds(mutant, solution))
+            self.kind not in _PRECISE or self.kind in kinds_of(mutant, solution, self.file))
 
-    def _kinds(self, mutant: Mutant, solution: str) -> set[str]:
-        """The kinds of mistake in a known wrong version of the file."""
-        text = solution
-        for patch in mutant.patches:
-            if patch.file == self.file:
-                text = text.replace(patch.find, patch.replace)
-        return {kind_of(one.mine, one.theirs)
-                for one in edits(syntax.tree_of(text), syntax.tree_of(solution))}
+
+def kinds_of(mutant: Mutant, solution: str, file: str) -> frozenset[str]:
+    """The kinds of mistake in a known wrong version of a file; some have no name."""
+    text = solution
+    for patch in mutant.patches:
+        if patch.file == file:
+            text = text.replace(patch.find, patch.replace)
+    return frozenset(kind_of(one.mine, one.theirs)
+                     for one in edits(syntax.tree_of(text), syntax.tree_of(solution)))
 
 
 def causes(text: str, solution: str, exercise: str, roots: Collection[str], passes: Passes,
@@ -170,7 +173,8 @@ def text_causes(text: str, solution: str, passes: Passes) -> list[Cause]:
 
 
 def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
-           numbers: Mapping[int, int] = {}, of_shapes: bool = False) -> list[Cause]:
+           numbers: Mapping[int, int] = {}, of_shapes: bool = False,
+           likely: Collection[str] = ()) -> list[Cause]:
     """The statement in which one changed expression makes the failing case pass; none if unknown.
 
     It needs no statement of the solution, so it explains kernels that are written another way.
@@ -178,10 +182,15 @@ def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
     Args:
         suspects: groups of lines, the most suspicious first.
         of_shapes: the failure is one of shapes.
+        likely: kinds of mistakes that are tried first.
     """
     tree, started = syntax.tree_of(text), time.monotonic()
     tried = {patched(tree, [])}
-    for edit in candidates(tree, suspects, of_shapes):
+    tries: Iterable[Edit] = candidates(tree, suspects, of_shapes)
+    if likely:
+        tries = sorted(islice(tries, _MOST_SORTED),
+                       key=lambda edit: kind_of(edit.mine, edit.theirs) not in likely)
+    for edit in tries:
         other = patched(tree, [edit])
         if other in tried:
             continue

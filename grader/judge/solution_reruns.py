@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from grader.diagnosis.explain import functions_of
+from grader.diagnosis.codes import known_mistake
+from grader.diagnosis.explain import functions_of, mistakes_in
 from grader.diagnosis.solution_contrast import (
     MOST_S,
     Cause,
     causes,
+    kinds_of,
     repair,
     text_causes,
 )
@@ -87,7 +89,8 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
     own = [line for line in _lines_of_result(finding, text, recording, ctx.part(case))
            if line not in away]
     repaired = repair(text, [own, *suspects] if own else suspects, lambda text: all(
-        passes(text, one) for one in (case, *others)), numbers, finding.code == "L05") or [
+        passes(text, one) for one in (case, *others)), numbers, finding.code == "L05",
+                      _likely_kinds(first, results, ctx.suite)) or [
             Cause(line, "one result", todo=numbers.get(line)) for line in own[:1]
             if len(own) <= _MOST_OWN]
     return [replace(one, file=ctx.suite.kernel_file) for one in repaired]
@@ -113,6 +116,16 @@ def _in_files(case: Case, ctx: Context, roots: frozenset[str],
         if deciding:
             return [replace(one, file=file) for one in deciding]
     return []
+
+
+def _likely_kinds(first: CaseResult, results: Sequence[CaseResult],
+                  suite: Suite) -> frozenset[str]:
+    """The kinds of the known mistake that fails as this result does, if there is one."""
+    failed, passed = (frozenset(one.name for one in results if one.verdict is verdict)
+                      for verdict in (Verdict.FAILED, Verdict.PASSED))
+    mistake = known_mistake(first.findings[0], mistakes_in(first.name, suite), failed, passed)
+    kinds = kinds_of(mistake, suite.solution, suite.kernel_file) if mistake else frozenset()
+    return kinds - {"", "name"} or kinds - {""}  # any statement has names
 
 
 def _others(first: CaseResult, results: Sequence[CaseResult]) -> list[CaseResult]:

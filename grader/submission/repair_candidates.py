@@ -337,6 +337,17 @@ def _launch_arguments(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
         yield from _arguments(node, scope)
 
 
+def _quotients(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """A launch that passes a size instead of how often it fits in another one."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+        sizes = [one for one in node.args if isinstance(one, ast.Name)
+                 and scope.kind(one.id) == "size"]
+        for one in sizes:
+            yield from (_with(node, one, ast.BinOp(ast.Name(name, ast.Load()), ast.FloorDiv(), one))
+                        for name in scope.every
+                        if scope.kind(name) == "size" and name != one.id)
+
+
 def _arguments(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
     """Neighboring arguments of ``where``, ``dot``, an allocation and the like swapped."""
     if not isinstance(node, ast.Call):
@@ -685,9 +696,9 @@ _UNLIKELY: dict[_Changes, float] = {
     _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0, _own_strides: 0,
     _conditions: 0.5, _launch_arguments: 0, _axes: 0.5, _divisions: 0.5, _swapped_strides: 0.5,
     _operands: 1, _functions: 1, _begins: 1, _twins: 1, _similar_names: 1, _moved_factors: 1.2,
-    _numbers: 1.5, _broadcasts: 1.5, _swapped_names: 1.5, _comparisons: 1.8, _size_factors: 2,
-    _arguments: 2, _size_or_stride: 2, _operators: 2.5, _alike_names: 3, _parts: 3,
-    _all_broadcasts: 4, _other_names: 6}
+    _broadcasts: 1.5, _swapped_names: 1.5, _size_or_stride: 1.8, _comparisons: 1.8,
+    _arguments: 2, _size_factors: 2.5, _operators: 2.5, _numbers: 2.8, _alike_names: 3, _parts: 3,
+    _all_broadcasts: 4, _quotients: 4, _other_names: 6}
 _OF_SHAPES: dict[_Changes, float] = {
     _axes: 0, _broadcasts: 0.5, _all_broadcasts: 0.5, _arguments: 1, _twins: 1.5,
     _similar_names: 1.5}
