@@ -23,6 +23,7 @@ from tritonlab.course import course
 from tritonlab.course.course import Course, Roots
 
 TESTS = Path(__file__).parent
+COURSE_FILE = b"\npytestmark = pytest.mark.course\n"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,14 +38,26 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ["TRITONLAB_CACHE"] = "off"
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The default tier does not import files that belong to the course tier as a whole."""
+    if _with_course_tier(config) or collection_path.suffix != ".py":
+        return None
+    return COURSE_FILE in collection_path.read_bytes() or None
+
+
+def _with_course_tier(config: pytest.Config) -> bool:
+    """It runs if asked for, or if paths in tests/ are named."""
+    named = any(Path(argument.partition("::")[0]).resolve() != TESTS for argument in config.args)
+    return named or bool(config.getoption("--course"))
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Marks tests by tier; the course tier runs if asked for, or if paths in tests/ are named."""
+    """Marks tests by tier."""
     for item in items:
         if not item.get_closest_marker("course"):
             grades = {"sandbox", "warm"} & set(getattr(item, "fixturenames", ()))
             item.add_marker("grading" if grades else "unit")
-    named = any(Path(argument.partition("::")[0]).resolve() != TESTS for argument in config.args)
-    if not (named or config.getoption("--course")):
+    if not _with_course_tier(config):
         course_tier = [item for item in items if item.get_closest_marker("course")]
         config.hook.pytest_deselected(items=course_tier)
         items[:] = [item for item in items if not item.get_closest_marker("course")]

@@ -427,6 +427,7 @@ def test_pages_of_students_who_left_are_removed(tmp_path):
     assert [path.name for path in (tmp_path / "students").iterdir()] == ["notes.txt"]
 
 
+@pytest.mark.course
 def test_pages_in_a_browser(tmp_path):
     settings, store, people = a_class(tmp_path, 60, assignments=3)
     feedback.write(settings, book.read(settings, store.log()), store, settings.assignments["hw1"],

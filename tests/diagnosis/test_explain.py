@@ -823,6 +823,7 @@ def test_a_known_mistake_does_not_speak_for_another_that_fails_alike(
     assert says in finding.seen
 
 
+@pytest.mark.course
 def test_without_its_own_mutant_no_mistake_is_called_by_another_s_name(graded):
     """The diagnosis is not only complete but careful: leave one out."""
     suite = grader.load_suite(ROOT / "grader/suites/missing-elements/01-vector-add/suite.py")

@@ -73,7 +73,8 @@ def test_undefined_values_name_the_element_that_depends_on_them(traced) -> None:
 
 @pytest.mark.parametrize(("module_id", "mutant_id", "case", "result"), [
     ("track2/two-phase-reduction", "a", "1000 x 16 floats, 3 groups", "result"),
-    ("track4/training-kernels", "f", "backward: 300 x 40 floats", "dw"),
+    pytest.param("track4/training-kernels", "f", "backward: 300 x 40 floats", "dw",
+                 marks=pytest.mark.course),
 ])
 def test_another_order_names_the_element_that_it_changes(
         sandbox, tmp_path: Path, module_id, mutant_id, case, result) -> None:
