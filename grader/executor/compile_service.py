@@ -21,12 +21,12 @@ from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.sass import CannotDisassemble, Code, code_of, live_registers
 from grader.engine.compiler.targets import Target
-from grader.engine.compiler.timing_model.prediction import predict_call, predict_each
+from grader.engine.compiler.timing_model.prediction import predict, predict_call
 from grader.executor.binding import Binder, Kernels, LaunchRefused, host_descriptor
 from grader.executor.service import WARMUP, Json, KernelService, warm_recording
 from grader.recording import model
 from grader.recording.compiled_kernel import Binary
-from grader.recording.launch_stats import Survey
+from grader.recording.launch_stats import Prediction, Survey
 from grader.recording.model import Launch, Recording, View
 from grader.recording.specialization import Form, is_size, specialization
 
@@ -82,19 +82,31 @@ class CompileHandler(KernelService):
             self._launch(launch, target, whole) for launch in recording.launches]}
 
     def _time(self, request: Json, fds: Sequence[int]) -> Json:
-        """Predicts the time of each launch from its survey; null without one, or by a guess."""
+        """Predicts the time of each launch from its survey; null without one, or by a guess.
+
+        Those that are not ``mine`` have been timed by another compiler, or will be.
+        """
         recording, target = _asked(request)
-        surveys = [one and Survey.from_dict(one) for one in request["surveys"]]
-        surveys = [None if one is None or one.guessed else one for one in surveys]
-        launches = [(Binary.from_dict(self._launch(launch, target, whole=True)["binary"]),
-                     code_of(self._code(launch, target)), survey)
-                    for launch, survey in zip(recording.launches, surveys, strict=True)
-                    if survey is not None]
-        each = predict_each(launches, target)
-        whole = predict_call(each, target) if each and len(each) == len(surveys) else None
-        predictions = iter(each)
+        each: list[Prediction | None] = []
+        cold = True
+        for launch, data, timed, mine in zip(recording.launches, request["surveys"],
+                                             request["timed"], request["mine"], strict=True):
+            survey = data and Survey.from_dict(data)
+            if survey is None or survey.guessed:
+                each.append(None)
+                continue
+            if mine:
+                binary = Binary.from_dict(self._launch(launch, target, whole=True)["binary"])
+                code = code_of(self._code(launch, target))
+                each.append(predict(binary, code, survey, target, cold))
+            else:
+                each.append(timed and Prediction.from_dict(timed))
+            cold = False
+        predictions = [one for one in each if one]
+        complete = predictions and len(predictions) == len(each)
+        whole = predict_call(predictions, target) if complete else None
         return {"status": "done", "whole": whole and asdict(whole),
-                "launches": [survey and asdict(next(predictions)) for survey in surveys]}
+                "launches": [one and asdict(one) for one in each]}
 
     def _disassemble(self, request: Json, fds: Sequence[int]) -> Json:
         """Disassembles launches ahead, for ``_time``: each takes 0.4 s."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import traceback
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -10,7 +11,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from grader.engine.compiler.targets import Target, find
-from grader.judge.draws import block_of
 from grader.processes.pool import Later
 from grader.processes.replies import Compiled, Stopped
 from grader.processes.session import Session, form
@@ -37,6 +37,13 @@ def _tensors(recording: Recording) -> int:
     """How many tensors the launches take. A kernel does most where no optional one is missing."""
     return sum(len(list(views_of(argument))) for launch in recording.launches
                for argument in launch.arguments.values())
+
+
+def _elements(recording: Recording) -> int:
+    """Elements of the largest block, as the product of the sizes that a launch names."""
+    return max((math.prod(argument.value for name, argument in launch.arguments.items()
+                          if name.upper().startswith("BLOCK") and type(argument.value) is int)
+                for launch in recording.launches), default=1)
 
 
 class Gate:
@@ -96,12 +103,15 @@ class Gate:
 
     def _in_order(self) -> list[tuple[int, _Begun]]:
         """Compilations in their order, each with its position in the order of cases."""
-        blocks = [block_of(one.recording) or 0 for one in self._begun]
-        smallest: dict[Hashable, int] = {}
+        recordings = [one.recording for one in self._begun]
+        blocks = list(map(_elements, recordings))
+        first: set[int] = set()
+        forms: set[Hashable] = set()
         for number in sorted(range(len(blocks)), key=lambda number: (
-                blocks[number] < SIZE, blocks[number], -_tensors(self._begun[number].recording))):
-            smallest.setdefault(form(self._begun[number].recording), number)
-        first = set(smallest.values())
+                blocks[number] < SIZE, blocks[number], -_tensors(recordings[number]))):
+            if new := set(map(form, recordings[number].launches)) - forms:
+                first.add(number)
+                forms |= new
         return sorted(enumerate(self._begun),
                       key=lambda item: (item[0] not in first, -blocks[item[0]]))
 

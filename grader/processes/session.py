@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -256,33 +257,35 @@ class Session(AbstractContextManager["Session"]):
             timed: what is compiled is disassembled as well, since its time is asked for later.
         """
         kept = [self._kept.read(launch, target, whole=whole) for launch in recording.launches]
-        answers_left = iter(kept)
-        missing = replace(recording, events=tuple(
-            event for event in recording.events
-            if not isinstance(event, Launch) or next(answers_left) is None))
-        if not missing.launches:
-            return lambda: replies.compiled_of(kept, recording)
-        reply = self._begin_compiler("compile", missing, target, "compiling a kernel",
-                                     lambda reply: reply, whole=whole)
-        if timed:
-            self._begin_compiler("disassemble", recording, target, "listing a kernel",
+        missing = [number for number, answer in enumerate(kept) if answer is None]
+        parts = [(numbers, part, self._begin_compiler(
+                     "compile", part, target, "compiling a kernel", lambda reply: reply,
+                     whole=whole))
+                 for numbers, part in _by_form(recording, missing)]
+        for _, part in _by_form(recording, range(len(kept))) if timed and missing else ():
+            self._begin_compiler("disassemble", part, target, "listing a kernel",
                                  lambda reply: reply)
 
-        def waited() -> replies.Compiled:
-            try:
-                answers = replies.answers_of(reply(), missing)
-            except Stopped as stop:
-                if stop.finding.code == "R02":
-                    raise replies.slow(stop, missing) from None
-                if stop.finding.code != "R03":
-                    raise
-                return replies.crashed(stop, missing, target.title)
-            compiled = replies.compiled_of(answers, missing)  # first of all, it is checked
-            for launch, answer in zip(missing.launches, answers, strict=True):
+        def answers_of(part: Recording, reply: Later[dict[str, Any]]) -> list[Any]:
+            answers = replies.answers_of(reply(), part)
+            replies.compiled_of(answers, part)  # checked before they are kept
+            for launch, answer in zip(part.launches, answers, strict=True):
                 self._kept.write(launch, target, answer)
-            rest = iter(answers)
-            return compiled if len(answers) == len(kept) else replies.compiled_of(
-                [next(rest) if one is None else one for one in kept], recording)
+            return answers
+
+        def waited() -> replies.Compiled:
+            answers: list[Any] = list(kept)
+            for numbers, part, reply in parts:
+                try:
+                    for number, answer in zip(numbers, answers_of(part, reply), strict=True):
+                        answers[number] = answer
+                except Stopped as stop:
+                    if stop.finding.code == "R02":
+                        raise replies.slow(stop, part) from None
+                    if stop.finding.code != "R03":
+                        raise
+                    return replies.crashed(stop, part, target.title)
+            return replies.compiled_of(answers, recording)
 
         return waited
 
@@ -325,25 +328,33 @@ class Session(AbstractContextManager["Session"]):
             if kept is not None:
                 return replies.times_of(kept, recording)
 
-        def read(reply: dict[str, Any]) -> replies.Times:
-            times = replies.times_of(reply, recording)  # first of all, it is checked
-            self._kept.write_times(recording, surveys, target, reply)
-            return times
-
-        return self._begin_compiler("time", recording, target, "timing a kernel", read,
-                                    surveys=[survey and survey.to_dict() for survey in surveys])()
+        reply: dict[str, Any] = {"launches": [None] * len(surveys), "whole": None}
+        for numbers, _ in _by_form(recording, range(len(surveys))):
+            reply = self._begin_compiler(
+                "time", recording, target, "timing a kernel", lambda reply: reply,
+                surveys=[survey and survey.to_dict() for survey in surveys],
+                timed=reply["launches"], mine=[n in numbers for n in range(len(surveys))],
+                alike=form(recording.launches[numbers[0]]))()
+        times = replies.times_of(reply, recording)  # checked before they are kept
+        self._kept.write_times(recording, surveys, target, reply)
+        return times
 
     def listings(self, recording: Recording, number: int,
                  target: Target) -> replies.Listings:
         """Returns the code of the launch at place ``number`` of the recording."""
         return self._begin_compiler("list", recording, target, "listing a kernel",
-                                    replies.listings_of, launch=number)()
+                                    replies.listings_of, launch=number,
+                                    alike=form(recording.launches[number]))()
 
     def _begin_compiler(self, op: str, recording: Recording, target: Target, task: str,
-                        read: Callable[[dict[str, Any]], T], **more: Any) -> Later[T]:
+                        read: Callable[[dict[str, Any]], T], *, alike: Hashable = None,
+                        **more: Any) -> Later[T]:
+        """Begins a request to the compiler of what is ``alike``, else to that of the first launch.
+        """
+        alike = alike or next(map(form, recording.launches), None)
         request = {"op": op, "recording": to_json(recording), "target": target.name, **more}
         return _begun(lambda: self.processes.ask("compiler", request, [], COMPILE_S, task,
-                                                 alike=form(recording)), read)
+                                                 alike=alike), read)
 
     def wake_gpu(self) -> None:
         """Begins to start CUDA in the GPU process, which takes seconds; ``look`` then reports."""
@@ -440,13 +451,27 @@ def _begun(begin: Callable[[], Later[dict[str, Any]]],
     return waited
 
 
-def form(recording: Recording) -> Hashable:
-    """A key that is equal for recordings whose first launches may share operations."""
-    if not recording.launches:
-        return None
-    launch = recording.launches[0]
+def form(launch: Launch) -> Hashable:
+    """A key that is equal for launches that may share operations."""
     dtypes = {view.dtype for argument in launch.arguments.values() for view in views_of(argument)}
     return launch.kernel, frozenset(dtypes)
+
+
+def _by_form(recording: Recording,
+             numbers: Iterable[int]) -> list[tuple[list[int], Recording]]:
+    """Parts of a recording for one compiler each: places of launches, and these launches alone."""
+    places: dict[Hashable, list[int]] = {}
+    for number in numbers:
+        places.setdefault(form(recording.launches[number]), []).append(number)
+    return [(some, _only(recording, some)) for some in places.values()]
+
+
+def _only(recording: Recording, numbers: Collection[int]) -> Recording:
+    """The recording with the launches at these places alone."""
+    place = itertools.count()
+    return replace(recording, events=tuple(
+        event for event in recording.events
+        if not isinstance(event, Launch) or next(place) in numbers))
 
 
 def _packed(inputs: Sequence[Any]) -> Arena:

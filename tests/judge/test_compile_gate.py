@@ -19,10 +19,10 @@ from grader.judge.compile_gate import Gate
 from grader.processes import session
 from grader.processes.pool import Processes
 from grader.processes.replies import Stopped, compiled_of, crashed
-from grader.recording.model import Argument, Launch, Recording, View, to_json
+from grader.recording.model import Argument, Launch, Recording, View, from_json, to_json
 from grader.report import Finding
 from grader.sandbox import Sandbox
-from grader.suite import EXACT, Cost, Suite, correctness, rand
+from grader.suite import EXACT, Cost, Suite, correctness, performance, rand
 from tests.judge.test_grade import KERNEL, SUITE
 
 SMALL = replace(SUITE, cases=SUITE.cases[:2])
@@ -517,6 +517,55 @@ def test_two_compilers_share_what_is_not_alike_and_none_starts_in_vain(
     assert len(set(asked)) == forks.count("compiler")  # what is alike has one and the same
 
 
+TWO_KERNELS = with_launch("""
+@triton.jit
+def same_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + offs, tl.load(x_ptr + offs, mask=offs < n), mask=offs < n)
+
+
+""", """
+double_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+if x.numel() != 3:
+    same_kernel[(triton.cdiv(x.numel(), 64),)](out, x.numel(), BLOCK=64)
+""")
+
+
+def test_launches_of_a_call_go_to_the_compiler_of_their_kernel(graded, uncached, monkeypatch):
+    asked = []
+    ask = Processes.ask
+
+    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
+        later = ask(self, role, request, *args, **more)
+        if request["op"] == "compile":
+            asked.append((id(self._compiled_by[more["alike"]]), [
+                launch.kernel for launch in from_json(request["recording"]).launches]))
+        return later
+
+    monkeypatch.setattr(Processes, "ask", asks)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    suite = replace(SMALL, cases=[correctness(f"{n}", rand(n)) for n in (3, 4)])
+
+    report = graded(TWO_KERNELS, suite)
+
+    assert report.verdict is Verdict.PASSED
+    assert sorted(kernels for _, kernels in asked) == [
+        ["double_kernel"], ["double_kernel"], ["same_kernel"]]
+    assert len({(compiler, *kernels) for compiler, kernels in asked}) == 2
+    assert len({compiler for compiler, _ in asked}) == 2
+
+
+def test_two_compilers_predict_for_a_call_what_one_does(graded, uncached, monkeypatch):
+    suite = replace(SMALL, cases=[correctness("four", rand(4)), performance(
+        "a million", rand(1 << 20), pass_at=0.5, stretch=0.9)])
+
+    apart = graded(TWO_KERNELS, suite)
+    monkeypatch.setattr(session, "form", lambda launch: "alike")
+    together = graded(TWO_KERNELS, suite)
+
+    assert apart.results[1].predicted == together.results[1].predicted is not None
+
+
 def launch(*arguments: Argument, kernel: str = "f", **options: int) -> Recording:
     named = {f"a{n}": argument for n, argument in enumerate(arguments)}
     return Recording((), (Launch(kernel, (1, 1, 1), named, options),), ())
@@ -530,11 +579,10 @@ def test_forms_differ_where_few_operations_are_the_same():
         (Argument("int", 1), 4), (Argument("int", 64), 4), (Argument("int", 1), 8),
         (Argument("bool", True), 4), (Argument("none", None), 4))]
     others = [launch(tensor("float16"), Argument("int", 1), num_warps=4),
-              launch(tensor("float32"), Argument("int", 1), kernel="g", num_warps=4),
-              Recording((), (), ())]
+              launch(tensor("float32"), Argument("int", 1), kernel="g", num_warps=4)]
 
-    assert len({session.form(one) for one in same}) == 1
-    assert len({session.form(one) for one in (same[0], *others)}) == 4
+    assert len({session.form(*one.launches) for one in same}) == 1
+    assert len({session.form(*one.launches) for one in (same[0], *others)}) == 3
 
 
 def test_an_autotuner_passes_over_what_does_not_fit_as_long_as_one_does(graded):
@@ -765,15 +813,16 @@ def test_the_smallest_block_is_compiled_first_then_the_largest_and_refused_in_th
 
     gate = Gate(SimpleNamespace(begin_compile=begin_compile), targets.find())
     for name, block in (("middle", 256), ("large", 1024), ("tiny", 4), ("small", 64),
-                        ("small with a bias", 64)):
+                        ("small with a bias", 64), ("wide", 64)):
         bias = {"bias_ptr": Argument("tensor", View(0, "float32", (4,), (1,), 0))}
         launch = Launch("f", (1, 1, 1), {
             "x_ptr": bias["bias_ptr"], **(bias if "bias" in name else {}),
-            "BLOCK": Argument("int", block)})
+            "BLOCK": Argument("int", block),
+            **({"BLOCK_N": Argument("int", 32)} if name == "wide" else {})})
         gate.add(name, SimpleNamespace(launches=[launch], name=name))
     (finding,) = gate.result().findings
 
-    assert begun == ["small with a bias", "large", "middle", "small", "tiny"]
+    assert begun == ["small with a bias", "wide", "large", "middle", "small", "tiny"]
     assert finding.seen.startswith("middle")
 
 
