@@ -11,6 +11,7 @@ from msgspec import structs
 from grader.inspect.inspection import InspectedCase, Inspection, SourceLine
 from grader.inspect.sweep import sectors_per_request
 from grader.judge.launch_report import InspectedLaunch
+from grader.recording.launch_stats import Prediction
 
 SCHEMA = 1
 
@@ -53,6 +54,7 @@ class ComparedCase:
     launches: tuple[LaunchPair, ...]
     lines: tuple[LinePair, ...]  # those that differ
     bytes: int  # moved by the version after
+    predictions: tuple[Prediction | None, Prediction | None]  # of all launches together
 
     @property
     def same(self) -> bool:
@@ -79,7 +81,8 @@ class Comparison:
 
     def _compared(self, before: InspectedCase, after: InspectedCase) -> ComparedCase:
         return ComparedCase(after.name, _pairs(before.launches, after.launches),
-                            tuple(self._lines(before, after)), after.bytes)
+                            tuple(self._lines(before, after)), after.bytes,
+                            (before.prediction, after.prediction))
 
     def _lines(self, before: InspectedCase, after: InspectedCase) -> Iterator[LinePair]:
         """Lines that do something else, and lines that do something and were edited."""
@@ -111,6 +114,8 @@ class Comparison:
                          for name, one in (("before", self.before), ("after", self.after))},
             "cases": [{
                 "name": case.name, "same": case.same,
+                "seconds": {name: one and one.seconds for name, one in zip(
+                    ("before", "after"), case.predictions, strict=True)},
                 "launches": [{
                     "kernel": pair.kernel, "measured": False,
                     "figures": {name: {"before": before, "after": after}

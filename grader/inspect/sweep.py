@@ -89,12 +89,20 @@ class SweptCase:
         return len({(row.code, *(one.grid for one in row.launches)) for row in self.rows}) > 1
 
     @property
+    def wrong_anyway(self) -> bool:
+        """Whether results are wrong in the same case and way with all values."""
+        return len(self.rows) > 1 and all(row.wrong for row in self.rows) and len(
+            {(row.wrong, row.finding and row.finding.code) for row in self.rows}) == 1
+
+    @property
     def best(self) -> tuple[SweepRow, ...]:
         """Those with right values that are predicted to be as good as the fastest, in order.
 
-        Where some of them are expected to pass, the others are left out.
+        Where some of them are expected to pass, the others are left out. Wrong values do not count
+        where no version has other ones.
         """
-        timed = [(row.seconds, row) for row in self.rows if row.seconds and row.finding is None]
+        timed = [(row.seconds, row) for row in self.rows
+                 if row.seconds and (row.finding is None or self.wrong_anyway)]
         least = min((seconds for seconds, _ in timed), default=0.0)
         alike = [row for seconds, row in timed if seconds <= ALIKE * least]
         return tuple([row for row in alike if row.outlook == "expected to pass"] or alike)

@@ -62,6 +62,32 @@ def test_figures_and_lines_that_differ_stand_side_by_side(inspect):
     assert "tl.load(" not in shown.out
 
 
+def test_the_whole_call_comes_first_with_its_bounds(inspect):
+    Path("other.py").write_text("# before\n")
+
+    plain, shown = (inspect("--against", "other.py", *more) for more in (["--plain"], ["--json"]))
+
+    text = r"predicted time of the call: (.*), bound by DRAM; now \1, bound by DRAM \(same\)\n"
+    assert re.search(text, plain.out)
+    case = json.loads(shown.out)["cases"][0]
+    assert case["seconds"]["before"] == case["seconds"]["after"] > 0
+
+
+def test_a_launch_that_is_gone_takes_one_line(inspect, monkeypatch, versions):
+    before, after = versions
+    case = before.cases[0]
+    gone = replace(case.launches[0], kernel="square_kernel")
+    earlier = replace(before, cases=(replace(case, launches=(*case.launches, gone)),))
+    monkeypatch.setattr(the_inspection, "inspect", lambda kernel, *_, **__: (
+        earlier if "before" in Path(kernel).read_text() else after))
+    Path("other.py").write_text("# before\n")
+
+    shown = inspect("--against", "other.py", "--plain").out
+
+    (line,) = (line for line in shown.splitlines() if "square_kernel" in line)
+    assert re.search(r"square_kernel: not launched any more; it took .+s$", line)
+
+
 def test_the_last_version_is_that_of_the_last_grade_or_inspection(inspect):
     KERNEL.write_text("# before\n")
     inspect()

@@ -57,6 +57,21 @@ def test_each_combination_has_a_row_with_its_figures_and_a_reason_if_it_is_wrong
     assert "64 x 1 024 floats: its launches do not depend on these values." in shown.out
 
 
+@pytest.mark.parametrize("more", [(), ("--plain",)])
+def test_a_fault_that_no_value_changes_is_named_once(inspect, swept, monkeypatch, more):
+    right, _, wrong, _ = swept.cases[0].rows
+    case = SweptCase("a case", (wrong, replace(right, outlook="fails", finding=WRONG,
+                                               wrong="4 x 127", seconds=1e-4)))
+    monkeypatch.setattr(the_sweep, "sweep", lambda *_, **__: replace(swept, cases=(case,)))
+
+    shown = " ".join(inspect("--set", "num_warps=4,16", *more).out.split())
+
+    assert case.wrong_anyway
+    assert shown.count("wrong-values") == 1
+    assert "With all values: wrong-values in the case 4 x 127: 3 of 128 elements" in shown
+    assert "Shortest predicted time: num_warps=4, 100 µs." in shown
+
+
 @pytest.mark.parametrize("width", ["40", "70", "80", "120"])
 def test_every_line_of_a_table_fits_the_terminal(inspect, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", width)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator
 
-from grader.inspect.comparison import Comparison, LaunchPair, LinePair
+from grader.inspect.comparison import ComparedCase, Comparison, LaunchPair, LinePair
 from grader.inspect.inspection import SourceLine
 from grader.text import plural
 from tritonlab.course.course import Module
 from tritonlab.render import quantities as q
+from tritonlab.render import unit_times
 from tritonlab.render.inspect_text import live, movement, promise, setting
 from tritonlab.render.report import show_finding
 from tritonlab.render.screen import Part, Screen, padded
@@ -57,6 +58,8 @@ def show(screen: Screen, module: Module, comparison: Comparison) -> None:
         screen.line("Both versions compile to the same code.")
     for case in changed:
         screen.heading(case.name)
+        if all(case.predictions):
+            screen.line(f"{case.name}: " * screen.plain, _whole(case), lead=("  ",))
         for pair in case.launches:
             _launch(screen, case.name, pair)
     if changed:
@@ -71,7 +74,21 @@ def show(screen: Screen, module: Module, comparison: Comparison) -> None:
         screen.line((f"Times are {promise(after.target)}.", "dim"))
 
 
+def _whole(case: ComparedCase) -> str:
+    """The predicted time of the call before and after, with the bounds."""
+    both = [one for one in case.predictions if one]
+    before, after = (f"{q.seconds(one.seconds)}, bound by {unit_times.first(one)}" for one in both)
+    change = _change(both[0].seconds, both[-1].seconds)
+    return f"predicted time of the call: {before}; now {after} ({change})"
+
+
 def _launch(screen: Screen, case: str, pair: LaunchPair) -> None:
+    if pair.after is None:
+        time = pair.before.prediction if pair.before else None
+        took = f"; it took {q.seconds(time.seconds)}" if time else ""
+        screen.line(f"{case}, " * screen.plain, (pair.kernel, "strong"),
+                    f": not launched any more{took}", lead=("  ",))
+        return
     rows = [[label, *("none" if value is None else reads(value) for value in values),
              _change(*values)]
             for name, values in pair.figures.items() for label, reads in (_FIGURES[name],)]

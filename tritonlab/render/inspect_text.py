@@ -297,7 +297,9 @@ def show(screen: Screen, module: Module, inspection: Inspection, page: Path | No
     largest = inspection.largest
     if largest is not None:
         if largest.prediction is not None:
-            screen.heading("Time by unit", f"in: {largest.name}{_others(inspection)}")
+            launches = len(largest.launches)
+            together = f", {launches} launches together" if launches > 1 else ""
+            screen.heading("Time by unit", f"in: {largest.name}{together}{_others(inspection)}")
             unit_times.show(screen, largest.name, largest.prediction)
         _source(screen, inspection, largest)
         _advice(screen, inspection)

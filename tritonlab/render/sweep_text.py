@@ -35,6 +35,9 @@ def show(screen: Screen, module: Module, sweep: Sweep) -> None:
             _facts(screen, case)
         else:
             _table(screen, sweep.names, case)
+        if case.wrong_anyway:
+            screen.line((f"{case.name}: " * screen.plain + f"With all values: "
+                         f"{reason(case.rows[0])}", "skip"), lead=("  ",))
         if case.best and len(case.rows) > 1:
             first, *others = case.best
             more = f"; {plural(len(others), 'other')} within 5 % of it" if others else ""
@@ -90,14 +93,14 @@ def _table(screen: Screen, names: Sequence[str], case: SweptCase) -> None:
     last = len(table[0]) if wide else -1
     screen.row("  ", *((cell, "dim") for cell in table[0][:last]))
     for row, line in zip(case.rows, table[1:], strict=True):
-        style = "skip" if row.finding else "strong" if row in case.best else ""
+        style = "strong" if row in case.best else "skip" if row.finding else ""
         if row.launches:
             screen.row("  ", *((cell, style) for cell in line[:last]))
         else:
             screen.row("  ", *((cell, style) for cell in line[:len(names)]))
         if row.launches and not wide:
             screen.line(row.outlook or "", lead=("      ", ("└ ", "note")))
-        if row.finding:
+        if row.finding and not case.wrong_anyway:
             screen.line((reason(row), "skip"), lead=("      ", ("└ ", "note")))
 
 
@@ -106,4 +109,4 @@ def _facts(screen: Screen, case: SweptCase) -> None:
         facts = ", ".join(f"{head.rstrip('.')} {cell}" for head, cell in zip(
             _HEADS, _cells(row), strict=True) if cell)
         screen.line(f"{case.name}, " * screen.plain + f"{values_of(row.values)}: "
-                    + "; ".join(filter(None, (facts, reason(row)))))
+                    + "; ".join(filter(None, (facts, "" if case.wrong_anyway else reason(row)))))

@@ -39,6 +39,11 @@ def bound(prediction: Prediction) -> str:
     return ", then ".join(_name(prediction, part) for part in parts)
 
 
+def first(prediction: Prediction) -> str:
+    """The bound alone."""
+    return _name(prediction, prediction.bound)
+
+
 def _name(prediction: Prediction, part: str) -> str:
     return NAMES.get(prediction.unit(part), part)
 
