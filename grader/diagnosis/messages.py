@@ -1143,6 +1143,8 @@ _MISTAKES = {
     "function": "The function that this statement calls is not the one that belongs there.",
     "placement": "The expression has the right parts, but one stands in the wrong place: check "
                  "what belongs inside the parentheses of each call and group.",
+    "terms": "The expression has the right parts, but a factor multiplies the wrong term, or two "
+             "parts are in each other's place.",
     "names": "Two names in this statement are in each other's place.",
     "values": "This statement, or one that computes a name it reads, gives a wrong value.",
     "one result": "The results before this one are right: this statement, or another one that only "

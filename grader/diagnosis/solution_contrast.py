@@ -231,7 +231,8 @@ def _rewritten(tree: ast.Module,
     reads = tuple(name for name in dict.fromkeys(own) if name in defined
                   and own.count(name) == elsewhere.count(name)
                   and name not in _read(changed[0].theirs))
-    return (changed[0], reads) if reads else None
+    unnamed = not kind_of(changed[0].mine, changed[0].theirs)
+    return (changed[0], reads) if reads or unnamed else None
 
 
 def _stored(edit: Edit) -> set[str]:

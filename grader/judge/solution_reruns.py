@@ -36,6 +36,8 @@ RUN_S = 5.0  # of one rerun; most take a tenth of a second
 _WITH_REPAIRS = ("whole", "early", "diagnosis")
 # Findings of values, accesses, shapes, grids and plain values.
 _REPAIRED = ("M", "N", "S", "L03", "Q")
+# Patterns of wrong values in their right places: nothing is wrong with an address.
+_IN_PLACE = ("factor", "offset", "factor by row", "offset by row", "formula")
 _OF_SHAPES = re.compile("incompatible|reduction dimensions|boolean scalar")  # Triton's own words
 # A file that cannot be read, runs that take as long as they are allowed to, and tests that pass
 # only after they have run on all wrong packages.
@@ -195,7 +197,11 @@ def _suspects(finding: Finding, text: str, recording: Recording | None,
         theirs = dataflow.lines_of_callers(text, line, far=True)
         return [[line, *near, *callers], [*launches, *far, *loops, *theirs], rest]
     if code.startswith(("S", "Q")):
-        return [dataflow.lines_of_results(text, entry), [*launches, *host], rest]
+        results = dataflow.lines_of_results(text, entry)
+        sizes = [one for line in results for one in dataflow.lines_of_operands(text, line)]
+        return [[*results, *sizes], [*launches, *host], rest]
+    if value_of(finding.data, "pattern") in _IN_PLACE:
+        return [dataflow.lines_of_values(text), kernels, launches, rest]
     return [kernels, launches, rest]
 
 

@@ -200,7 +200,9 @@ def _rearranged(mine: ast.stmt, theirs: ast.stmt) -> str:
             return "branches"
     parts = [Counter(_dumps(node for node in ast.walk(statement) if isinstance(
         node, ast.Name | ast.Constant | ast.operator))) for statement in (mine, theirs)]
-    return "placement" if ours and parts[0] == parts[1] else ""
+    if parts[0] != parts[1]:
+        return ""
+    return "placement" if ours else "terms"
 
 
 def _part(operator: type[ast.operator]) -> str:

@@ -30,6 +30,7 @@ _OTHER_FUNCTION = {"max": "min", "min": "max", "maximum": "minimum", "minimum": 
                    "sqrt": "rsqrt", "float16": "float32", "bfloat16": "float32",
                    "zeros_like": "empty_like", "empty_like": "zeros_like", "empty": "zeros",
                    "new_empty": "new_zeros", "argmax": "argmin", "argmin": "argmax"}
+_FACTORS = {"size", "stride", "block"}  # kinds of names
 _BEGINS = ("0.0", "-float('inf')")  # neutral for a sum and for a maximum
 _OTHER_COMPARISON: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE, ast.Gt), ast.LtE: (ast.Lt, ast.Gt, ast.GtE),
@@ -392,10 +393,11 @@ def _swaps(node: ast.expr, scope: _Scope, kinds: Collection[str]) -> Iterator[as
 
 
 def _unused_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
-    """A name of the same kind that the function does not use."""
+    """A name that the function does not use, of the same kind or a factor for a factor."""
     if isinstance(node, ast.Name) and node.id in scope.every:
         for name in scope.unused:
-            if scope.kind(name) == scope.kind(node.id):
+            if scope.kind(name) == scope.kind(node.id) or \
+                    {scope.kind(name), scope.kind(node.id)} <= _FACTORS:
                 yield ast.Name(name, ast.Load())
 
 
@@ -597,9 +599,9 @@ def _alike_names(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
 
 
 def _size_or_stride(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
-    """A size for a stride and the reverse, as the factor of an index."""
+    """A size for a stride and the reverse, as a factor or divisor."""
     other = {"size": "stride", "stride": "size"}
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Div):
         for factor in (node.left, node.right):
             if isinstance(factor, ast.Name) and factor.id in scope.every:
                 yield from (_with(node, factor, ast.Name(name, ast.Load()))

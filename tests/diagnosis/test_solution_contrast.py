@@ -98,6 +98,15 @@ def test_values_that_the_solution_computes_another_way_name_what_is_read_for_the
         "and `last` first: nothing else reads them.")
 
 
+def test_a_value_that_the_solution_names_first_is_one_cause():
+    right = "def f(x):\n    middle = median(x)\n    return (max(x) - min(x)) / middle\n"
+    wrong = "def f(x):\n    return (max(x) - min(x)) / min(x)\n"
+
+    (cause,) = causes(wrong, right, "", {"f"}, lambda text: "/ middle" in text and "median" in text)
+
+    assert (cause.line, cause.kind) == (2, "values")
+
+
 def test_names_that_only_the_submission_has_are_no_cause():
     own = RIGHT.replace("    a0 = x + 0\n", "    y = x\n    z = 1\n    a0 = y + 0\n")
     wrong = own.replace("a5 = x + 5", "a5 = y + 50")
@@ -407,6 +416,7 @@ def test_mistakes_of_loops_and_indices_are_repaired(old, new, kind, line):
     ("out_ptr + batch * n + cols * m + rows", "out_ptr + batch * n + cols + rows * m", 3),
     ("x_ptr + batch * stride_b + rows * stride_m + cols * stride_n",
      "x_ptr + batch * stride_b + rows * n + cols", 3),
+    ("x_ptr + rows * n", "x_ptr + rows * BLOCK", 3),
     ("pid // n_heads", "pid % n_heads", 3), ("triton.cdiv(m, BLOCK)", "m // BLOCK", 3),
     ("(tile + 1) * BLOCK", "tile * BLOCK", 3),
 ])

@@ -55,6 +55,7 @@ KINDS = [
     ("x = a", "x = b", "name"),
     ("p = x_ptr + m * sxn + n * sxm", "p = x_ptr + m * sxm + n * sxn", "strides"),
     ("p = x_ptr + m * ab + n * cd", "p = x_ptr + m * cd + n * ab", "names"),
+    ("p = x_ptr + m + n * ab", "p = x_ptr + m * ab + n", "terms"),
     (None, "tl.store(p, x)", "no store"),
     (None, "acc *= scale", "missing update"),
     (None, "y = f(x)", "missing statement"),
