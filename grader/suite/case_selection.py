@@ -1,10 +1,12 @@
 """Selects a case by its name, or by a unique part of it."""
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 
 SHOWN = 4  # names in a message
 LONG = 40  # characters of a name, from which on it is cut
+_DIGIT_GAP = re.compile(r"(?<=\d)[ ,](?=\d{3}\b)")  # of 4 096, and of 4,096 as users type it
 
 
 class UnknownCase(ValueError):
@@ -18,7 +20,7 @@ class UnknownCase(ValueError):
 def select(wanted: str, names: Iterable[str]) -> str:
     """The name that is meant: itself, else the only one that begins with the words or holds them.
 
-    Capitals and the width of gaps do not matter.
+    Capitals, the width of gaps and those between the digits of a number do not matter.
 
     Raises:
         UnknownCase: with names to choose from.
@@ -55,4 +57,4 @@ def shortest(name: str, names: Sequence[str]) -> str:
 
 
 def _plain(name: str) -> str:
-    return " ".join(name.casefold().split())
+    return _DIGIT_GAP.sub("", " ".join(name.casefold().split()))

@@ -340,6 +340,13 @@ def test_a_case_goes_by_its_name_and_by_words_that_mean_no_other(words, name):
     assert select(words, NAMES) == name
 
 
+@pytest.mark.parametrize("words", ["4096", "4,096", "4 096", "16384 x 4096"])
+def test_large_numbers_are_typed_with_or_without_a_gap(words):
+    names = ("16 384 x 4 096 floats", "64 x 1 024 floats", "300 x 1 000, 500 of 600")
+
+    assert select(words, names) == names[0]
+
+
 @pytest.mark.parametrize(("words", "near", "several"), [
     ("4 x 127", NAMES[:2], 2), ("row", NAMES[4:], 2), ("flaot16", ("float16",), 0), ("", (), 0),
     ("nothing like it at all whatsoever", (), 0),
