@@ -72,10 +72,8 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
     exercise = ctx.suite.exercise
     text, numbers = ctx.submitted.text, ctx.submitted.places(exercise).lines
     roots = functions_of(case, ctx.suite)
-    deciding = list[Cause]()
-    if not case.reading:
-        deciding = [replace(one, file=ctx.suite.kernel_file) for one in causes(
-            text, ctx.suite.solution, exercise, roots, passes, numbers)]
+    deciding = [replace(one, file=ctx.suite.kernel_file) for one in causes(
+        text, ctx.suite.solution, exercise, roots, passes, numbers)]
     if not deciding and first.seconds < RUN_S / 2:
         deciding = _in_files(case, ctx, roots, passes)
     finding = first.findings[0]

@@ -177,6 +177,7 @@ def test_of_a_text_that_is_another_one_throughout_the_file_is_known():
 IN_FILES = [
     ("error-handling", "d", "Line 344"), ("error-handling", "p", "Line 412"),
     ("error-handling", "q", "After line 57"),
+    ("shared-memory", "p", "After line 180, DECIDE 7"),
     ("production-ready", "f", "Line 69 of package/addrmsnorm/validation.py"),
     ("production-ready", "p", "Line 96 of package/addrmsnorm/api.py"),
     ("production-ready", "r", "After line 27 of package/README.md"),
