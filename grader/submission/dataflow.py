@@ -193,13 +193,14 @@ def _definitions(text: str) -> tuple[Piece, ...]:
 def lines_elsewhere(text: str, roots: frozenset[str]) -> frozenset[int]:
     """The lines of functions that no function of ``roots`` comes to, by their names.
 
-    None are, where the file has no function of these names.
+    What is called ``_`` is called by what decorates it. None are, where the file has no function of
+    these names.
     """
     defined = functions(syntax.tree_of(text))
     if roots.isdisjoint(function.name for function in defined):
         return frozenset()
     words = names_reached(text, roots)
-    return frozenset(line for function in defined if function.name not in words
+    return frozenset(line for function in defined if function.name not in {*words, "_"}
                      for line in _whole(function))
 
 

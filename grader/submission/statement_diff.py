@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -93,14 +93,15 @@ def patched(tree: ast.Module, chosen: Collection[Edit]) -> str:
     return ast.unparse(ast.Module(body_of(tree, "body"), []))
 
 
-def _definitions(tree: ast.Module) -> Iterator[tuple[str, ast.stmt]]:
-    """Functions, classes and constants of a file by name."""
+def _definitions(tree: ast.Module) -> Iterator[tuple[tuple[str, int], ast.stmt]]:
+    """Functions, classes and constants of a file by name and number, as several are called `_`."""
+    counts = Counter[str]()
     for node in tree.body:
         match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                yield name, node
-            case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
-                yield name, node
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.Assign(
+                    targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                counts[name] += 1
+                yield (name, counts[name]), node
 
 
 def _between(mine: ast.stmt, theirs: ast.stmt) -> Iterator[Edit]:

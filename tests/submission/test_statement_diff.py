@@ -91,6 +91,14 @@ class A:
                                       ast.parse(right))] == [6]
 
 
+def test_functions_of_one_name_are_compared_one_by_one():
+    right = "@a\ndef _(x):\n    y = 1\n\n\n@b\ndef _(x):\n    y = 2\n"
+
+    differing = edits(ast.parse(right.replace("y = 1", "y = 3")), ast.parse(right))
+
+    assert [one.line for one in differing] == [3]
+
+
 def test_a_missing_statement_follows_the_last_line_of_the_one_before_it():
     right = "def f(x):\n    if x:\n        y = 1\n    z = 2\n"
 
