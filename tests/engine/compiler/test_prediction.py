@@ -68,6 +68,18 @@ def test_pipes_of_a_call_are_those_of_its_launches_together():
     assert both.pipes == {pipe: 2 * seconds for pipe, seconds in one.pipes.items()}
 
 
+def test_bank_conflicts_lengthen_the_accesses_of_their_line():
+    binary, code = made("matmul", M=64, N=64, K=16, dtype="float32", PRECISION="ieee")
+    work = matmul_survey(8192, 64, 64, 16, 4)
+    without = dataclasses.replace(binary, shared_accesses=())
+
+    priced, free = (predict(one, code, work, H200).pipes for one in (binary, without))
+
+    assert max(one.ways for one in binary.shared_accesses) == 2
+    assert 1.2 * free["lsu"] < priced["lsu"] < 2 * free["lsu"]
+    assert {**priced, "lsu": 0} == pytest.approx({**free, "lsu": 0})
+
+
 def test_tiny_programs_are_bound_by_how_fast_programs_start():
     predicted = add(block=32)
 

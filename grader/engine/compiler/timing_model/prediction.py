@@ -3,8 +3,8 @@
 A hint, never a measurement: ``accuracy`` counts how near predictions were. Only
 ``time_lower_bound`` is proved.
 
-Not modeled: bank conflicts of shared memory, clusters, warp specialization, thread divergence,
-the effect of power on the clock, TLB misses, and the partition of L2 that holds a line.
+Not modeled: clusters, warp specialization, thread divergence, the effect of power on the clock, TLB
+misses, and the partition of L2 that holds a line.
 
 Constants without a source are fitted to measurements on an H200; those marked [estimated] are not
 measured.
@@ -193,17 +193,30 @@ def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
     dot: Literal["", "fma", "16", "32"] = "fma" if binary.dot else ""
     if binary.tensor_cores:
         dot = "32" if binary.tf32 else "16"
+    ways = _ways(binary)
     for step, runs in zip(code.instructions, flow.runs, strict=True):
         if runs:
             price = cost(step, target, dot)
             pipes["issue"] += runs * binary.warps / SCHEDULERS
-            pipes[price.pipe] += runs * binary.warps * price.busy
+            pipes[price.pipe] += runs * binary.warps * price.busy * ways.get(
+                (step.line, step.name[:3]), 1.0)
     looked_up = sum(map(_lookups, survey.traffic)) / survey.programs
     pipes["lsu"] = max(pipes["lsu"], looked_up)
     rates = [rate(step, target) for step in code.instructions if multiplied(step)]
     if binary.tensor_cores and rates:  # where the opcodes have no shapes
         pipes["tensor"] = max(pipes["tensor"], survey.flops / survey.programs / max(rates))
     return pipes
+
+
+def _ways(binary: Binary) -> dict[tuple[int | None, str], float]:
+    """Bank conflicts of shared loads (LDS, LDSM) and stores (STS, STSM), averaged over a line."""
+    counts: dict[tuple[int | None, str], float] = defaultdict(float)
+    cycles: dict[tuple[int | None, str], float] = defaultdict(float)
+    for one in binary.shared_accesses:
+        key = one.line, "LDS" if one.kind == "load" else "STS"
+        counts[key] += one.count
+        cycles[key] += one.count * (one.ways or 1.0)
+    return {key: cycles[key] / count for key, count in counts.items() if count}
 
 
 def _lookups(row: Traffic) -> float:
