@@ -137,7 +137,7 @@ def _check_limits(call: RecordedCall, run: Run,
     enough = bool(findings) and not ctx.is_exhaustive
     if limits.of_code and not enough and not ctx.spares_work:
         ctx.tell(f"{case.name}: waiting for the compiler")
-        compiled = ctx.gate.compiled(call.recording, limits.target)
+        compiled = ctx.gate.compiled(call.recording, limits.target, ctx.code.pop(case.name, None))
         code_facts, over_limit = code_limits(limits, run.facts, compiled.binaries)
         return facts | code_facts, [*findings, *compiled.findings, *over_limit]
     return facts, findings

@@ -115,11 +115,16 @@ class Gate:
         return sorted(enumerate(self._begun),
                       key=lambda item: (item[0] not in first, -blocks[item[0]]))
 
-    def compiled(self, recording: Recording, target: str = "") -> Compiled:
+    def compiled(self, recording: Recording, target: str = "",
+                 begun: Later[Compiled] | None = None) -> Compiled:
         """Compiles the launches for the gate's own target, unless another is named.
 
         Where one does not compile there are no binaries. The gate's result reports that for its own
         target, and the findings for another.
+
+        Args:
+            begun: compiles launches like these; waited for, so that they are asked for once and
+                not after all that was begun since.
 
         Raises:
             Stopped: compiling did not end in time.
@@ -128,6 +133,8 @@ class Gate:
         if self._stopped is not None:
             raise Stopped(self._stopped)
         try:
+            if begun is not None:
+                begun()
             compiled = self._session.begin_compile(recording, chosen, whole=True)()
         except Stopped as stop:
             self._stopped = stop.finding

@@ -555,6 +555,21 @@ def test_launches_of_a_call_go_to_the_compiler_of_their_kernel(graded, uncached,
     assert len({compiler for compiler, _ in asked}) == 2
 
 
+def test_code_that_was_begun_ahead_is_asked_for_once(graded, monkeypatch, tmp_path):
+    monkeypatch.setenv("TRITONLAB_CACHE", str(tmp_path / "cache"))
+    asked = []
+    ask = Processes.ask
+    monkeypatch.setattr(Processes, "ask", lambda self, role, request, *args, **more: (
+        asked.append(request.get("whole")), ask(self, role, request, *args, **more))[1])
+    suite = replace(SMALL, cases=[correctness("four", rand(4)), *(performance(
+        f"{n} counted", rand(n), spills=0) for n in (64, 128, 192))])
+
+    report = graded(KERNEL, suite)
+
+    assert report.verdict is Verdict.PASSED
+    assert asked.count(True) == 3
+
+
 def test_two_compilers_predict_for_a_call_what_one_does(graded, uncached, monkeypatch):
     suite = replace(SMALL, cases=[correctness("four", rand(4)), performance(
         "a million", rand(1 << 20), pass_at=0.5, stretch=0.9)])
