@@ -467,6 +467,8 @@ def product_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
         acc += tl.load(out_ptr + tile, cache_modifier=".cg")
     if MODE == 4:
         acc += tl.load(out_ptr + tile, cache_modifier=".ca", eviction_policy="evict_first")
+    if MODE == 5:
+        acc += tl.load(out_ptr + tile, mask=tile < 99)
     tl.store(out_ptr + tile, acc.to(tl.int32))
 """)
     into_llvm: list[str] = []
@@ -481,6 +483,7 @@ def product_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
     assert steps_of(BLOCK=16, MODE=0) == ["build", "code"]
     assert steps_of(BLOCK=32, MODE=0) == ["lower"]
     assert steps_of(BLOCK=32, MODE=1) == ["build"]  # only a choice by integers is new
+    assert steps_of(BLOCK=32, MODE=5) == ["build"]  # the same load with a mask
     assert [steps_of(BLOCK=16, MODE=mode) for mode in (2, 3)] == [["build", "code"]] * 2
     assert steps_of(BLOCK=16, MODE=4) == ["build", "refused", "code"]
     assert steps_of(BLOCK=16, MODE=0, options={"num_stages": 1}) == ["build"]

@@ -17,12 +17,13 @@ from grader.report import Refusal
 
 _MOST_THREADS = 1024  # of one program
 _VARYING = re.compile(  # lines, names, layouts, sizes, numbers
-    r"\bloc\(.*|%[\w#:-]+|, #\w+(\.\w+<\{[^}]*\}>)?|(?<=[<x])\d+(?=x)|\b\d+\b|\[[^]]*\]")
+    r"\bloc\(.*|%[\w#:-]+|, #\w+(\.\w+<\{[^}]*\}>)?|(?<=[<x])\d+(?=x)|\b\d+\b|, isAsync = true"
+    r"|,|\[[^]]*\]")
 _TYPE = re.compile(r"\b(?:[if]\d+|bf16|f8\w+|index)\b")
 _ANY_GPU = frozenset(("i1", "i8", "i16", "i32", "i64", "f32", "index"))  # each has its arithmetic
 _NO_OPERATION = re.compile(  # control flow, layouts and their memory, which the compiler chooses
-    r"[#}{^]|module|scf\.|cf\.|ttg\.|.*\barith\.constant|tt\.(func|return|make_range|splat|broadcast"
-    r"|expand_dims|trans|reshape|addptr|get_program_id)\b")
+    r"[#}{^]|module|scf\.|cf\.|ttg\.|ttng\.\w*(barrier|fence|wait)|.*\barith\.constant|tt\.(func|return"
+    r"|make_range|splat|broadcast|expand_dims|trans|reshape|addptr|get_program_id)\b")
 _TUNED = ("num_warps", "num_stages")  # options that no instruction depends on
 _MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
 
@@ -138,7 +139,7 @@ def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
 def _operations(module: str) -> Iterator[str]:
     """The operations of a module in Triton's GPU dialects, with their types and attributes."""
     for line in module.splitlines():
-        text = _VARYING.sub("", line).strip(" =,")
+        text = " ".join(_VARYING.sub("", line).split()).removeprefix("= ")
         if not text or _NO_OPERATION.match(text):
             continue
         if not text.startswith("arith.") or set(_TYPE.findall(text)) - _ANY_GPU:
