@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from itertools import islice
@@ -30,7 +30,9 @@ MOST_S = 10.0  # after which no further run is begun; a loaded machine is slow
 MOST_REPAIRS = 40  # single changes that are tried
 MOST_CAUSES = 2  # statements; more of them are another way to write the kernel
 MOST_EDITS = 40
-_MOST_SORTED = 600  # candidates that are put in another order
+_MOST_SORTED = 600  # candidates that are put in another order, but for the first ones
+_FIRST = 5
+_PER_OTHER = 3
 # A known mistake has to be of the same kind, where this says which expression to change.
 _PRECISE = frozenset(("bound", "stride"))
 
@@ -182,14 +184,13 @@ def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
     Args:
         suspects: groups of lines, the most suspicious first.
         of_shapes: the failure is one of shapes.
-        likely: kinds of mistakes that are tried first.
+        likely: kinds of mistakes that are tried earlier.
     """
     tree, started = syntax.tree_of(text), time.monotonic()
     tried = {patched(tree, [])}
     tries: Iterable[Edit] = candidates(tree, suspects, of_shapes)
     if likely:
-        tries = sorted(islice(tries, _MOST_SORTED),
-                       key=lambda edit: kind_of(edit.mine, edit.theirs) not in likely)
+        tries = _likelier(list(islice(tries, _MOST_SORTED)), likely)
     for edit in tries:
         other = patched(tree, [edit])
         if other in tried:
@@ -202,6 +203,18 @@ def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
             return [Cause(edit.line, kind, edit.mine is None, numbers.get(edit.line),
                           part=part or _updated(edit), unused=_unused(tree, edit), own=True)]
     return []
+
+
+def _likelier(tries: Sequence[Edit], likely: Collection[str]) -> Iterator[Edit]:
+    """The first edits, then several of the likely kinds for each other one."""
+    yield from tries[:_FIRST]
+    alike, others = list[Edit](), list[Edit]()
+    for edit in tries[_FIRST:]:
+        (alike if kind_of(edit.mine, edit.theirs) in likely else others).append(edit)
+    for number, edit in enumerate(others):
+        yield from alike[_PER_OTHER * number:_PER_OTHER * (number + 1)]
+        yield edit
+    yield from alike[_PER_OTHER * len(others):]
 
 
 def _updated(edit: Edit) -> str:

@@ -433,17 +433,20 @@ def test_a_mistake_of_an_address_or_a_quotient_is_repaired(right, wrong, line):
     assert cause.line == line
 
 
-def test_kinds_of_the_known_mistake_that_fails_alike_are_tried_first():
-    text = "def f(a, b, c):\n    x = a[:, None] - b\n    return x\n"
+def test_kinds_of_the_known_mistake_that_fails_alike_are_tried_earlier():
+    names = [f"a{n}" for n in range(8)]
+    text = f"def f({', '.join(names)}):\n    x = a0[:, None] - {' - '.join(names)}\n    return x\n"
+
     runs: list[str] = []
 
     def passes(other: str) -> bool:
         runs.append(other)
-        return "a[None, :]" in other
+        return "a0[None, :]" in other
 
     (cause,) = repair(text, [range(9)], passes, likely={"broadcast"})
 
-    assert (cause.kind, cause.line, len(runs)) == ("broadcast", 2, 1)
+    assert (cause.kind, cause.line, len(runs)) == ("broadcast", 2, 6)
+    assert repair(text, [range(9)], passes) == []  # too late
 
 
 def test_a_term_that_counts_twice_and_a_root_are_tried_in_host_code():
