@@ -22,8 +22,8 @@ _VARYING = re.compile(  # lines, names, layouts, sizes, numbers
 _TYPE = re.compile(r"\b(?:[if]\d+|bf16|f8\w+|index)\b")
 _ANY_GPU = frozenset(("i1", "i8", "i16", "i32", "i64", "f32", "index"))  # each has its arithmetic
 _NO_OPERATION = re.compile(  # control flow, layouts and their memory, which the compiler chooses
-    r"[#}{^]|module|scf\.|cf\.|ttg\.|ttng\.\w*(barrier|fence|wait)|.*\barith\.constant|tt\.(func|return"
-    r"|make_range|splat|broadcast|expand_dims|trans|reshape|addptr|get_program_id)\b")
+    r"[#}{^]|module|scf\.|cf\.|ttg\.|ttng\.\w*(barrier|fence|wait)|.*\barith\.constant|tt\.(func"
+    r"|return|make_range|splat|broadcast|expand_dims|trans|reshape|addptr|get_program_id)\b")
 _TUNED = ("num_warps", "num_stages")  # options that no instruction depends on
 _MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
 
