@@ -695,7 +695,7 @@ def _with(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
 
 # How unlikely each kind of mistake is. A statement of the next group is less likely by ``_GROUP``.
 _UNLIKELY: dict[_Changes, float] = {
-    _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0, _own_strides: 0,
+    _own_strides: 0, _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0,
     _conditions: 0.5, _launch_arguments: 0, _axes: 0.5, _divisions: 0.5, _swapped_strides: 0.5,
     _operands: 1, _functions: 1, _begins: 1, _twins: 1, _similar_names: 1, _moved_factors: 1.2,
     _broadcasts: 1.5, _swapped_names: 1.5, _size_or_stride: 1.8, _comparisons: 1.8,
