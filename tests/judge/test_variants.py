@@ -88,11 +88,12 @@ def test_variants_are_asked_for_again_if_the_compiler_ended_with_an_earlier_kern
         return answer
 
     monkeypatch.setattr(session, "to_json", lambda recording: recording)
-    monkeypatch.setattr(session, "form", lambda recording: None)
+    monkeypatch.setattr(session, "form", lambda launch: "a kernel")
     asking = object.__new__(session.Session)
     asking.processes = SimpleNamespace(ask=lambda *_, **__: reply)
 
-    found = asking.variants([None], SimpleNamespace(name="h100"))
+    found = asking.variants([SimpleNamespace(launches=["a launch"])],
+                            SimpleNamespace(name="h100"))
 
     assert (found, replies) == ([], [])
 

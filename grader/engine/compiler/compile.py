@@ -19,7 +19,7 @@ _MOST_THREADS = 1024  # of one program
 _VARYING = re.compile(  # lines, names, layouts, sizes, numbers
     r"\bloc\(.*|%[\w#:-]+|, #\w+(\.\w+<\{[^}]*\}>)?|(?<=[<x])\d+(?=x)|\b\d+\b|, isAsync = true"
     r"|,|\[[^]]*\]")
-_TYPE = re.compile(r"\b(?:[if]\d+|bf16|f8\w+|index)\b")
+_TYPE = re.compile(r"(?:\b|(?<=x))(?:[if]\d+|bf16|f8\w+|index)\b")  # also of a tensor<4xf16>
 _ANY_GPU = frozenset(("i1", "i8", "i16", "i32", "i64", "f32", "index"))  # each has its arithmetic
 _NO_OPERATION = re.compile(  # control flow, layouts and their memory, which the compiler chooses
     r"[#}{^]|module|scf\.|cf\.|ttg\.|ttng\.\w*(barrier|fence|wait)|.*\barith\.constant|tt\.(func"
