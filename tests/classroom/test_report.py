@@ -116,7 +116,7 @@ def test_pages_of_600_students_are_small_and_quick(tmp_path):
 
 
 def test_anonymous_pages_name_no_student(tmp_path):
-    settings, store, people = a_class(tmp_path, 600)
+    settings, store, people = a_class(tmp_path, 200)
     feedback.write(settings, book.read(settings, store.log()), store, settings.assignments["hw1"],
                    [one.id for one in people], tmp_path / "feedback")
 

@@ -184,7 +184,12 @@ IN_FILES = [
 ]
 
 
-@pytest.mark.parametrize(("slug", "mistake", "place"), IN_FILES)
+# The rest of each module is in the course tier.
+_REST = [row for row, before in zip(IN_FILES[1:], IN_FILES, strict=False) if row[0] == before[0]]
+
+
+@pytest.mark.parametrize(("slug", "mistake", "place"), [
+    pytest.param(*row, marks=[pytest.mark.course] if row in _REST else []) for row in IN_FILES])
 def test_a_mistake_of_host_code_or_of_a_document_has_its_line(
         slug, mistake, place, tmp_path, sandbox):
     module = MODULES[slug]
@@ -257,7 +262,8 @@ def tiling():
     return exercise
 
 
-@pytest.mark.parametrize(("old", "new", "decision"), TILING)
+@pytest.mark.parametrize(("old", "new", "decision"), [
+    *TILING[::2], *(pytest.param(*row, marks=pytest.mark.course) for row in TILING[1::2])])
 def test_a_grade_names_the_decision_that_a_mistake_stands_below(
         old, new, decision, tiling, tmp_path, sandbox, monkeypatch):
     monkeypatch.setattr(solution_contrast, "MOST_S", 60.0)  # other processes may slow this one down

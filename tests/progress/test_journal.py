@@ -319,6 +319,7 @@ def test_four_writers_at_once_lose_nothing(folder):
         (f"track1/w{writer}", number) for writer in range(4) for number in range(25)}
 
 
+@pytest.mark.course
 def test_300_kills_lose_no_acknowledged_record(folder):
     done = subprocess.run([sys.executable, str(KILL_LOOP), str(folder), "300"],
                           capture_output=True, text=True, timeout=120)
