@@ -328,14 +328,15 @@ class Session(AbstractContextManager["Session"]):
             if kept is not None:
                 return replies.times_of(kept, recording)
 
-        reply: dict[str, Any] = {"launches": [None] * len(surveys), "whole": None}
+        reply: dict[str, Any] = {"status": "done", "launches": [None] * len(surveys), "whole": None}
+        times = replies.times_of(reply, recording)
         for numbers, _ in _by_form(recording, range(len(surveys))):
             reply = self._begin_compiler(
                 "time", recording, target, "timing a kernel", lambda reply: reply,
                 surveys=[survey and survey.to_dict() for survey in surveys],
                 timed=reply["launches"], mine=[n in numbers for n in range(len(surveys))],
                 alike=form(recording.launches[numbers[0]]))()
-        times = replies.times_of(reply, recording)  # checked before they are kept
+            times = replies.times_of(reply, recording)  # checked before they are used or kept
         self._kept.write_times(recording, surveys, target, reply)
         return times
 

@@ -11,6 +11,7 @@ import grader
 from grader import Verdict
 from grader.processes import session
 from grader.processes.replies import Variant, too_many
+from grader.recording.model import Recording
 from grader.sandbox import NotStarted
 from grader.suite import Property, rand
 from tests.judge.test_grade import KERNEL, SUITE
@@ -96,6 +97,16 @@ def test_variants_are_asked_for_again_if_the_compiler_ended_with_an_earlier_kern
                             SimpleNamespace(name="h100"))
 
     assert (found, replies) == ([], [])
+
+
+def test_without_a_launch_no_compiler_is_asked_for_times():
+    """A subclass of the kernel launches what the judge cannot see; such a call has no launch."""
+    asking = object.__new__(session.Session)
+    asking._kept = SimpleNamespace(read_times=lambda *_: None, write_times=lambda *_: None)
+
+    times = asking.time(Recording((), (), ()), [], SimpleNamespace(name="h100"))
+
+    assert (times.launches, times.whole) == ((), None)
 
 
 def test_a_call_without_a_launch_proves_nothing(judged):
