@@ -47,6 +47,7 @@ from grader.suite import (
 )
 from grader.suite.case_selection import UnknownCase, select, shortest
 from grader.text import mentions, sentence
+from tests.support.tiers import by_default
 
 ROOT = Path(__file__).parents[2]
 
@@ -813,7 +814,7 @@ SIBLINGS = [
 ]
 
 
-@pytest.mark.parametrize(("module", "name", "old", "new", "says"), SIBLINGS)
+@pytest.mark.parametrize(("module", "name", "old", "new", "says"), by_default(4, SIBLINGS))
 def test_a_known_mistake_does_not_speak_for_another_that_fails_alike(
         graded, module, name, old, new, says):
     (path,) = (ROOT / "grader/suites").glob(f"*/{module}/suite.py")

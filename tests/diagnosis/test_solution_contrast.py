@@ -19,6 +19,7 @@ from grader.report import Finding
 from grader.submission import dataflow
 from grader.suite.mutants import Mutant, Patch
 from tests.diagnosis.test_todo_pointers import MODULES
+from tests.support.tiers import by_default
 from tritonlab.authoring import module_files
 
 RIGHT = "def f(x):\n" + "".join(f"    a{n} = x + {n}\n" for n in range(8)) + "    return a1\n"
@@ -175,21 +176,16 @@ def test_of_a_text_that_is_another_one_throughout_the_file_is_known():
 
 # (module, a known mistake of it, the place)
 IN_FILES = [
+    ("production-ready", "f", "Line 69 of package/addrmsnorm/validation.py"),
     ("error-handling", "d", "Line 344"), ("error-handling", "p", "Line 412"),
     ("error-handling", "q", "After line 57"),
     ("shared-memory", "p", "After line 180, DECIDE 7"),
-    ("production-ready", "f", "Line 69 of package/addrmsnorm/validation.py"),
     ("production-ready", "p", "Line 96 of package/addrmsnorm/api.py"),
     ("production-ready", "r", "After line 27 of package/README.md"),
 ]
 
 
-# The rest of each module is in the course tier.
-_REST = [row for row, before in zip(IN_FILES[1:], IN_FILES, strict=False) if row[0] == before[0]]
-
-
-@pytest.mark.parametrize(("slug", "mistake", "place"), [
-    pytest.param(*row, marks=[pytest.mark.course] if row in _REST else []) for row in IN_FILES])
+@pytest.mark.parametrize(("slug", "mistake", "place"), by_default(2, IN_FILES))
 def test_a_mistake_of_host_code_or_of_a_document_has_its_line(
         slug, mistake, place, tmp_path, sandbox):
     module = MODULES[slug]
@@ -262,8 +258,7 @@ def tiling():
     return exercise
 
 
-@pytest.mark.parametrize(("old", "new", "decision"), [
-    *TILING[::2], *(pytest.param(*row, marks=pytest.mark.course) for row in TILING[1::2])])
+@pytest.mark.parametrize(("old", "new", "decision"), by_default(4, TILING))
 def test_a_grade_names_the_decision_that_a_mistake_stands_below(
         old, new, decision, tiling, tmp_path, sandbox, monkeypatch):
     monkeypatch.setattr(solution_contrast, "MOST_S", 60.0)  # other processes may slow this one down
@@ -312,12 +307,10 @@ OWN = """
 """
 
 
-@pytest.mark.parametrize(("old", "new", "kind"), [
-    ("cols < N", "cols < M", "bound"),
-    pytest.param("rows < M", "rows < N", "bound", marks=pytest.mark.course),
-    ("cols * M", "cols * N", "stride"),
-    pytest.param("cols * M", "cols * stride_xm", "stride", marks=pytest.mark.course),
-])
+@pytest.mark.parametrize(("old", "new", "kind"), by_default(1, [
+    ("cols < N", "cols < M", "bound"), ("rows < M", "rows < N", "bound"),
+    ("cols * M", "cols * N", "stride"), ("cols * M", "cols * stride_xm", "stride"),
+]))
 def test_a_wrong_bound_or_stride_is_named_in_a_kernel_of_the_learner_s_own(
         old, new, kind, tmp_path, sandbox, monkeypatch):
     monkeypatch.setattr(solution_contrast, "MOST_S", 60.0)

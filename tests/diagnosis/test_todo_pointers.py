@@ -19,6 +19,7 @@ from grader.report import CaseResult, Kind
 from grader.submission import dataflow, source
 from grader.submission.todo_regions import numbered_comments, places, regions
 from grader.suite import EXACT, Function, Mutant, Suite, call, correctness, rand
+from tests.support.tiers import by_default
 from tritonlab.course import course
 
 ROOT = Path(__file__).parents[2]
@@ -461,7 +462,7 @@ def suite_of(slug: str) -> grader.Suite:
     return grader.load_suite(MODULES[slug].suite, MODULES[slug].folder)
 
 
-@pytest.mark.parametrize(("slug", "old", "new", "todo"), MISTAKES,
+@pytest.mark.parametrize(("slug", "old", "new", "todo"), by_default(12, MISTAKES),
                          ids=[f"{slug}-{todo}-{new[:20]}" for slug, _, new, todo in MISTAKES])
 def test_a_mistake_is_sought_in_its_own_todo(slug, old, new, todo, tmp_path, sandbox):
     solution = MODULES[slug].solution.read_text()

@@ -8,6 +8,7 @@ from grader.diagnosis.perf_lints import Defect
 from grader.engine.compiler.targets import find
 from grader.inspect.inspection import inspect
 from grader.suite import EXACT, Cost, Input, Suite, performance, rand
+from tests.support.tiers import by_default
 
 HEAD = "import math\n\nimport torch\nimport triton\nimport triton.language as tl\n\n\n"
 ROWS = HEAD + '''\
@@ -105,7 +106,7 @@ def rows(n_cols: int, dtype: str = "bfloat16") -> Input:
     return rand(12345, n_cols, dtype=dtype)
 
 
-@pytest.mark.parametrize(("text", "x", "seen", "advice", "weight"), [
+@pytest.mark.parametrize(("text", "x", "seen", "advice", "weight"), by_default(2, [
     (ROWS, rows(5000), "`n_cols` = 5,000 is not a multiple of 16 (it is one of 8, but Triton "
      "detects only 16) and `stride_x` = 5,000 is", "tl.multiple_of(offset, 8)", "defect"),
     (ROWS, rows(5000, "float32"), "read 4 bytes at a time by each thread, where 16 bytes",
@@ -116,7 +117,7 @@ def rows(n_cols: int, dtype: str = "bfloat16") -> Input:
      "Only the last tile needs the mask", "defect"),
     (VECTOR, rand(1 + (1 << 27), dtype="bfloat16")[1:],
      "possible: `x_ptr` starts 2 bytes after a multiple of 16", "tensors that start at", "hint"),
-], ids=["a multiple of 8", "a multiple of 8 in float32", "an odd stride", "an odd length",
+]), ids=["a multiple of 8", "a multiple of 8 in float32", "an odd stride", "an odd length",
         "an odd start"])
 def test_a_scalar_access_names_its_argument_and_the_remedy(defects, text, x, seen, advice, weight):
     defect, *_ = [one for one in defects(text, x) if "is read" in one.seen]

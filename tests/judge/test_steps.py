@@ -16,6 +16,7 @@ from grader.submission.completion import complete
 from grader.suite import Mutant
 from grader.suite.mutants import read_mutants
 from tests.support.steps import BLANKS, MODULES, filled, mistakes, texts
+from tests.support.tiers import by_default
 from tritonlab.course.course import Module
 from tritonlab.grading.grade import steps_of, suite_of
 
@@ -61,7 +62,7 @@ def test_an_untouched_exercise_runs_nothing_and_names_the_first_step(graded, slu
     assert "Begin with step A" in report.results[0].findings[0].seen
 
 
-@pytest.mark.parametrize("slug", ["vector-add", "softmax"])
+@pytest.mark.parametrize("slug", by_default(1, ["vector-add", "softmax"]))
 def test_steps_that_are_right_are_named_and_never_pass(graded, slug):
     module = BY_SLUG[slug]
     text = filled(module, ("A", "B"))
@@ -76,11 +77,11 @@ def test_steps_that_are_right_are_named_and_never_pass(graded, slug):
     check_keeps_the_solution(report, module, text)
 
 
-@pytest.mark.parametrize(("slug", "groups", "find", "put", "wrong"), [
+@pytest.mark.parametrize(("slug", "groups", "find", "put", "wrong"), by_default(2, [
     ("vector-add", "AB", "pid * BLOCK_SIZE", "pid * BLOCK_SIZE + 1", "B"),
     ("softmax", "ABC", "cols < n_cols", "cols <= n_cols", "B"),
     ("softmax", "BC", "x_ptr + row * stride_x", "row * stride_x", "B"),
-])
+]))
 def test_the_step_that_is_wrong_is_named(graded, slug, groups, find, put, wrong):
     module = BY_SLUG[slug]
     text = filled(module, groups, texts(module)[1].replace(find, put))

@@ -18,6 +18,7 @@ from grader.processes.launch_cache import LaunchCache
 from grader.processes.pool import Processes
 from grader.recording.model import Argument, Launch, View
 from tests.judge.test_grade import KERNEL, SUITE
+from tests.support.tiers import by_default
 
 RIGHT = replace(SUITE, cases=[case for case in SUITE.cases if case.name != "every other element"])
 
@@ -167,14 +168,14 @@ def rewritten(entries: Path, change) -> None:
         path.write_text(f"{cache._digest(path.name, text)}\n{text}")
 
 
-@pytest.mark.parametrize("damage", [
+@pytest.mark.parametrize("damage", by_default(3, [
     lambda path: path.write_bytes(path.read_bytes()[:-9]),
     lambda path: path.write_bytes(b"\xff" * 100),
     lambda path: path.write_text(""),
     lambda path: (path.unlink(), path.mkdir()),
     lambda path: (path.unlink(), path.symlink_to("/dev/zero")),
     lambda path: (path.unlink(), path.symlink_to(path.name)),
-], ids=["cut", "no text", "empty", "folder", "endless", "loop"])
+]), ids=["cut", "no text", "empty", "folder", "endless", "loop"])
 def test_damaged_entries_change_no_verdict(filled, before, grade, damage):
     for path in list(filled.iterdir()):
         damage(path)
@@ -182,12 +183,12 @@ def test_damaged_entries_change_no_verdict(filled, before, grade, damage):
     assert shown(grade()) == before
 
 
-@pytest.mark.parametrize("change", [
+@pytest.mark.parametrize("change", by_default(3, [
     lambda answer: {"binary": {}}, lambda answer: {"binary": None}, lambda answer: [],
     lambda answer: {"binary": {**answer.get("binary", {}), "registers": -1}}
     if isinstance(answer, dict) else [{**one, "programs": -1} for one in answer],
     lambda answer: {"finding": {"code": "L05"}}, lambda answer: {"launches": "all"},
-], ids=["no fields", "null", "list", "negative", "refusal", "other fields"])
+]), ids=["no fields", "null", "list", "negative", "refusal", "other fields"])
 def test_what_is_not_an_answer_of_the_compiler_is_not_used(filled, before, grade, change):
     rewritten(filled, change)
 

@@ -16,6 +16,7 @@ from grader.processes.replies import Stopped
 from grader.processes.session import Session
 from grader.submission.placeholders import MAX_SHOWN
 from grader.submission.source import MAX_BYTES, UnreadableSubmission, inspect, read
+from tests.support.tiers import by_default
 
 RIGHT = '''\
 from __future__ import annotations
@@ -219,7 +220,7 @@ def test_what_is_nested_too_deeply_does_not_parse(tmp_path, text):
     assert "nested" in finding.seen
 
 
-@pytest.mark.parametrize(("text", "code"), [
+@pytest.mark.parametrize(("text", "code"), by_default(2, [
     ("".join(f"# TODO {n % 9999}: what?\ndef f{n}(): pass\n\n" for n in range(20_000)), "P01"),
     ("def f(x):\n" + "    y = ...\n" * 60_000, "P01"),
     ("def f(x):\n    return (\n" + "        ...,\n" * 60_000 + ")\n", "P01"),
@@ -230,7 +231,7 @@ def test_what_is_nested_too_deeply_does_not_parse(tmp_path, text):
         f"def g{n}(x, y):  # TODO {n % 14} of them\n    z = (x[..., 0] + y) * {n}\n"
         f"    return helper(z, scale=1.5, name='# TODO 3')  # a comment\n\n"
         for n in range(6_500)), None),
-], ids=["comments", "dots", "dots in one statement", "finally", "an honest file"])
+]), ids=["comments", "dots", "dots in one statement", "finally", "an honest file"])
 def test_a_long_file_is_inspected_in_the_time_that_its_length_needs(tmp_path, text, code):
     started = time.process_time()
     found = findings(tmp_path, text, blanks=14)

@@ -14,6 +14,7 @@ from grader.engine.compiler.timing_model.instruction_costs import PIPES, SUSTAIN
 from grader.engine.compiler.timing_model.prediction import GAP, predict, predict_call, predict_each
 from grader.recording.launch_stats import Interval, Prediction
 from tests.support import timed
+from tests.support.tiers import by_default
 from tests.support.timed import H200, N, add_survey, made, matmul_survey, row, survey
 
 PARTS = {"dram", "l2", "compute", "latency", "launch", "programs", "atomics"}
@@ -271,7 +272,7 @@ def test_a_launch_without_programs_takes_as_long_as_a_launch():
     assert predicted.bound == "launch"
 
 
-@pytest.mark.parametrize("gpu", all_targets().values(), ids=all_targets().keys())
+@pytest.mark.parametrize("gpu", by_default(3, all_targets().values()), ids=all_targets().keys())
 def test_nothing_beats_the_proof(gpu):
     cases = [(made("add", gpu.capability), add_survey()),
              (made("add", gpu.capability), add_survey(4096)),
