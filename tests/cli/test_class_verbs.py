@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.classroom import support
+from tests.support.tiers import by_default
 
 
 @pytest.fixture
@@ -233,9 +234,9 @@ def test_init_in_the_folder_of_a_class_names_it_and_what_was_not_copied(run, a_c
     assert "roster.csv was there and is unchanged; other.csv was not copied." in result.err
 
 
-@pytest.mark.parametrize(("old", "new", "sentence"), [
+@pytest.mark.parametrize(("old", "new", "sentence"), by_default(1, [
     ('require_isolation', 'target = "h1000"\nrequire_isolation', "Name one of them as `target`"),
-    ('"track1/softmax"', '"track1/sofmax"', "No module is called 'track1/sofmax'")])
+    ('"track1/softmax"', '"track1/sofmax"', "No module is called 'track1/sofmax'")]))
 def test_status_and_doctor_name_what_class_toml_lacks(run, a_class, old, new, sentence):
     text = (a_class / "class.toml").read_text()
     (a_class / "class.toml").write_text(text.replace(old, new))

@@ -14,6 +14,7 @@ from grader.diagnosis import examples
 from grader.diagnosis.codes import MEANINGS
 from grader.finding import NAMES
 from tests.support import authored
+from tests.support.tiers import by_default
 
 TEXTS = tomllib.loads(Path(examples.__file__).with_suffix(".toml").read_text())
 SLOW = {"R02"}  # its grade lasts until the limit of time
@@ -50,7 +51,7 @@ def test_all_examples_that_fit_the_new_module_are_graded(doubling):
     assert fitting - SLOW == {*GRADED}
 
 
-@pytest.mark.parametrize("code", GRADED)
+@pytest.mark.parametrize("code", by_default(12, GRADED))
 def test_wrong_code_earns_its_code_in_the_place_of_the_repaired(code, doubling, sandbox, tmp_path):
     wrong, right = (TEXTS[code][side].rstrip("\n") for side in ("wrong", "right"))
     solution = doubling.file("solutions/kernel.py").read_text()

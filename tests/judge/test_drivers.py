@@ -11,6 +11,7 @@ from grader import Verdict
 from grader.submission import reachability
 from grader.submission.source import inspect, read
 from grader.suite import EXACT, Cost, Function, Suite, correctness, integers, performance
+from tests.support.tiers import by_default
 
 FILE = '''import torch
 import triton
@@ -99,7 +100,7 @@ def test_gradients_of_right_kernels_pass_with_both_passes_counted(graded):
     assert counted.facts["traffic"] == "1.00x of the minimum, limit 1.00x"
 
 
-@pytest.mark.parametrize(("old", "new", "code", "says"), [
+@pytest.mark.parametrize(("old", "new", "code", "says"), by_default(3, [
     ("2 * x * dy", "x * dy", "N01", "expected"),
     ("        dy = dy.contiguous()\n", "", "M08", "with strides (0,)"),
     ("        slope_kernel[", "        return 2 * x * dy\n        slope_kernel[", "X01",
@@ -111,7 +112,7 @@ def test_gradients_of_right_kernels_pass_with_both_passes_counted(graded):
      "`torch.empty` has no device argument"),
     ("    return Square.apply(x)", "    return Square.apply(x.detach())", "R01",
      "does not require"),
-])
+]))
 def test_what_is_wrong_in_a_backward_pass_is_found(graded, old, new, code, says):
     report = graded(old, new)
 

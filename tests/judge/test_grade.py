@@ -31,6 +31,7 @@ from grader.suite import (
     rand,
     refuses,
 )
+from tests.support.tiers import by_default
 
 KERNEL = '''\
 import torch
@@ -343,6 +344,7 @@ def test_a_grade_that_has_taken_its_time_is_inconclusive(graded, monkeypatch):
     assert whole.verdict is Verdict.PASSED
 
 
+@pytest.mark.course
 def test_a_run_that_the_end_of_the_grade_cuts_short_is_not_called_endless(graded, monkeypatch):
     monkeypatch.setattr(context, "GRADE_S", 5.0)
     slow = RIGHT.replace("    out =", "    import time\n    time.sleep(8)\n    out =")
@@ -459,7 +461,7 @@ def test_undefined_lanes_are_told_from_wrong_values(graded):
     assert defined.verdict is Verdict.PASSED
 
 
-@pytest.mark.parametrize(("change", "code", "says"), [
+@pytest.mark.parametrize(("change", "code", "says"), by_default(5, [
     (("    out = torch.empty_like(x)", "    while True: pass\n    out = x"), "R02",
      "did not finish"),
     (("    offs =", "    while n > 0:\n        n = n + 0\n    offs ="), "R02", "did not finish"),
@@ -472,7 +474,7 @@ def test_undefined_lanes_are_told_from_wrong_values(graded):
     (("torch.empty_like(x)", "torch.empty(100 << 30, dtype=torch.uint8)"), "R04", "memory"),
     (("    out = torch.empty_like(x)", "    hog = [bytearray(1 << 28) for _ in range(400)]\n"
       "    out = x"), "R04", "emory"),
-], ids=["host loop", "kernel loop", "segfault", "exit", "exit at import", "loop at import",
+]), ids=["host loop", "kernel loop", "segfault", "exit", "exit at import", "loop at import",
         "100 GB", "list of buffers"])
 def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
         graded, monkeypatch, change, code, says):
@@ -491,6 +493,7 @@ def test_what_does_not_end_normally_ends_the_grade_with_one_sentence(
     assert next_one.verdict is Verdict.PASSED  # the sandbox is as good as before
 
 
+@pytest.mark.course
 def test_a_run_that_holds_much_memory_when_its_time_is_up_is_out_of_memory(graded, monkeypatch):
     monkeypatch.setattr(session, "CALL_S", 2.0)
     monkeypatch.setattr(pool, "HOG", 64 << 20)

@@ -23,6 +23,7 @@ from grader.report import SPARED, CaseResult
 from grader.suite import Cost, Limits, correctness, integers, performance, rand
 from tests.judge.test_grade import KERNEL, RIGHT, SUITE
 from tests.judge.test_perf_limits import asked_by
+from tests.support.tiers import by_default
 
 N = 1 << 26
 REAL = performance("at its real size", rand(N), pass_at=0.8, stretch=0.9)
@@ -254,11 +255,11 @@ SQUARED = {"reference": lambda x: x.double() @ x.double(),
 WIDENED = PRODUCT.replace("(a, b, acc,", "(a.to(tl.float32), b.to(tl.float32), acc,")
 
 
-@pytest.mark.parametrize(("dtype", "precision", "verdict"), [
+@pytest.mark.parametrize(("dtype", "precision", "verdict"), by_default(2, [
     ("float16", "tf32", Verdict.SKIPPED),
     ("float16", "ieee", Verdict.FAILED),
     ("float32", "ieee", Verdict.SKIPPED),  # whoever asks for full float32 has no other units
-])
+]))
 def test_arithmetic_that_the_job_needs_fails_nobody_and_slow_units_do(
         judged, dtype, precision, verdict):
     """No product of this size runs as fast as a copy."""

@@ -16,6 +16,7 @@ from grader.processes.session import Session
 from grader.sandbox import Sandbox
 from grader.submission import source
 from grader.suite import Amplitude, Cost, Suite, Tolerance, correctness, rand
+from tests.support.tiers import by_default
 
 PRELUDE = """\
 import functools
@@ -362,7 +363,7 @@ def f(x):
 }
 
 
-@pytest.mark.parametrize("text", FORMS.values(), ids=FORMS)
+@pytest.mark.parametrize("text", by_default(6, FORMS.values()), ids=FORMS)
 def test_right_functions_of_every_form_pass(text: str, sandbox: Any, tmp_path: Path) -> None:
     path = tmp_path / "kernel.py"
     path.write_text(PRELUDE + text)

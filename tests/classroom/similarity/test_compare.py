@@ -9,6 +9,7 @@ import pytest
 from tests.classroom.similarity import population
 from tests.classroom.similarity.disguises import DISGUISES
 from tests.classroom.similarity.population import given, honest, of_family
+from tests.support.tiers import by_default
 from tritonlab.classroom.similarity import canonical, fragments
 from tritonlab.classroom.similarity.compare import ClassSource, Sameness, compare
 from tritonlab.course import course
@@ -35,10 +36,10 @@ def listed(similarity):
     return {frozenset(pair.students) for pair in similarity.pairs}
 
 
-@pytest.mark.parametrize(("count", "blanks", "alike", "seed"), [
+@pytest.mark.parametrize(("count", "blanks", "alike", "seed"), by_default(8, [
     *((count, blanks, 0, seed) for count in (5, 12, 30, 120) for blanks in (6, 19)
       for seed in (1, 2)),
-    (300, 19, 0, 3), (300, 6, 0, 3), (270, 19, 30, 4), (90, 19, 12, 5)])
+    (300, 19, 0, 3), (300, 6, 0, 3), (270, 19, 30, 4), (90, 19, 12, 5)]))
 def test_students_who_work_alone_are_not_listed(count, blanks, alike, seed):
     similarity = compare([*honest(count, blanks, seed), *family(alike, seed)], given())
 

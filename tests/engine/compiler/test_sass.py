@@ -23,6 +23,7 @@ from grader.engine.compiler.sass import (
 from grader.engine.compiler.timing_model.control_flow import Flow, Work, flow_of
 from grader.engine.compiler.timing_model.instruction_costs import cost, multiplied
 from tests.support import timed
+from tests.support.tiers import by_default
 
 CAPABILITIES = (75, 80, 90, 100, 120)
 
@@ -159,7 +160,7 @@ def test_code_without_a_branch_has_one_pass_and_no_loop():
 
 
 @pytest.mark.parametrize("capability", CAPABILITIES)
-@pytest.mark.parametrize("times", [256, 1000])
+@pytest.mark.parametrize("times", by_default(1, [256, 1000]))
 def test_a_counter_in_the_code_tells_the_rounds_of_a_loop_without_accesses(capability, times):
     _, code = timed.made("chain", capability, TIMES=times)
 

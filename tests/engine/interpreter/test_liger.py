@@ -16,6 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 from grader.engine.interpreter.eager import InterpretedLaunches, interpreted
+from tests.support.tiers import by_default
 
 pytest.importorskip("liger_kernel", reason="Liger-Kernel is not installed; the extra `test` has it")
 
@@ -47,7 +48,7 @@ def said(trace: InterpretedLaunches) -> list[str]:
     return [f"{finding.code}, line {finding.line}: {finding.seen}" for finding in trace.findings]
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", by_default(1, SETTINGS))
 @pytest.mark.parametrize("name", OPS)
 def test_an_op_computes_what_torch_computes(name: str, setting: str) -> None:
     the_op = OPS[name](drawing(torch.float32))
