@@ -350,7 +350,9 @@ class Session(AbstractContextManager["Session"]):
     def _begin_compiler(self, op: str, recording: Recording, target: Target, task: str,
                         read: Callable[[dict[str, Any]], T], *, alike: Hashable = None,
                         **more: Any) -> Later[T]:
-        """Begins a request to the compiler of what is ``alike``, else to that of the first launch.
+        """Sends a request to the compiler that got the key ``alike`` before.
+
+        By default the key is the form of the first launch.
         """
         alike = alike or next(map(form, recording.launches), None)
         request = {"op": op, "recording": to_json(recording), "target": target.name, **more}

@@ -191,10 +191,10 @@ def _definitions(text: str) -> tuple[Piece, ...]:
 
 
 def lines_elsewhere(text: str, roots: frozenset[str]) -> frozenset[int]:
-    """The lines of functions that no function of ``roots`` comes to, by their names.
+    """The lines of functions that no function of ``roots`` calls, directly or indirectly.
 
-    What is called ``_`` is called by what decorates it. None are, where the file has no function of
-    these names.
+    A function named ``_`` is called by its decorator, so its lines are never among them. Empty if
+    the file defines no function of these names.
     """
     defined = functions(syntax.tree_of(text))
     if roots.isdisjoint(function.name for function in defined):

@@ -65,7 +65,6 @@ def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]],
                     own := [groups[line] for line in _head_lines(node) if line in groups]):
                 statements[min(own)].append((node, scope))
     kinds = _OF_SHAPES if of_shapes else _UNLIKELY
-
     steps = [(unlikely + group * _GROUP, group, changes)
              for group in statements for changes, unlikely in kinds.items()]
     updates = [edit for group, inside in statements.items() if group < _MOST_GROUPS

@@ -15,12 +15,7 @@ import triton
 from grader.engine.compiler.compile import DoesNotCompile
 from grader.engine.compiler.sass import code_of
 from grader.engine.compiler.targets import Target, find
-from grader.engine.compiler.timing_model.prediction import (
-    Prediction,
-    least_seconds,
-    predict_call,
-    predict_each,
-)
+from grader.engine.compiler.timing_model.prediction import Prediction, least_seconds
 from grader.recording.launch_stats import Survey
 from tests.benchmarks.checkout import commit
 from tests.benchmarks.text import json_text
@@ -28,6 +23,7 @@ from tests.fidelity.performance.analysing import Analysis, analyse, compiled
 from tests.fidelity.performance.case import Case
 from tests.fidelity.performance.every import CASES
 from tests.fidelity.performance.recorded import record
+from tests.support.timed import predict_launches
 
 THRESHOLDS = (0.5, 0.7, 0.8)  # of what a copy reaches
 _FACTS = ("ptx_sha256", "registers", "shared")
@@ -127,7 +123,7 @@ def _predicted(case: Case, made: Analysis, target: Target) -> Prediction | None:
     read = {key: code_of(code) for key, code in codes.items()}
     known = [(one.binary, read[one.binary.ptx_sha256], one.survey) for one in made.launches
              if isinstance(one.survey, Survey)]
-    return predict_call(predict_each(known, target), target)
+    return predict_launches(known, target)
 
 
 def _line(row: Row, copy: float, target: Target) -> str:

@@ -93,14 +93,14 @@ def test_variants_are_asked_for_again_if_the_compiler_ended_with_an_earlier_kern
     asking = object.__new__(session.Session)
     asking.processes = SimpleNamespace(ask=lambda *_, **__: reply)
 
-    found = asking.variants([SimpleNamespace(launches=["a launch"])],
-                            SimpleNamespace(name="h100"))
+    variants = asking.variants([SimpleNamespace(launches=["a launch"])],
+                               SimpleNamespace(name="h100"))
 
-    assert (found, replies) == ([], [])
+    assert (variants, replies) == ([], [])
 
 
 def test_without_a_launch_no_compiler_is_asked_for_times():
-    """A subclass of the kernel launches what the judge cannot see; such a call has no launch."""
+    """The worker records no launch if host code uses a subclass of the kernel."""
     asking = object.__new__(session.Session)
     asking._kept = SimpleNamespace(read_times=lambda *_: None, write_times=lambda *_: None)
 

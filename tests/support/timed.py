@@ -16,8 +16,9 @@ from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.sass import Code, code_of
 from grader.engine.compiler.targets import Target, find
+from grader.engine.compiler.timing_model.prediction import predict, predict_call
 from grader.recording.compiled_kernel import Binary
-from grader.recording.launch_stats import Interval, Survey, Traffic
+from grader.recording.launch_stats import Interval, Prediction, Survey, Traffic
 
 H200 = find("h200")
 SECTOR = 32
@@ -144,6 +145,13 @@ def row(at: int, kind: str, tensor: str, lanes: int, size: int = 4, sectors: int
     counted = ideal if sectors is None else sectors
     return Traffic(at, kind, tensor, lanes, lanes * size, counted, ideal,
                    counted if unique is None else unique)
+
+
+def predict_launches(launches: Sequence[tuple[Binary, Code, Survey]],
+                     target: Target) -> Prediction:
+    """The predicted time of one call, whose first launch finds a cold L2."""
+    return predict_call([predict(*launch, target, cold=number == 0)
+                         for number, launch in enumerate(launches)], target)
 
 
 def survey(programs: int, rows: Sequence[Traffic], executions: dict[int, float] | None = None,

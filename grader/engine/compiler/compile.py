@@ -53,8 +53,8 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         options: of the launch, such as num_warps.
         operations: types, attributes and assembly of all operations of earlier variants; those of
             this one are added.
-        only_new: stop where ``lower`` stops if this variant has no other operations. What refuses
-            an instruction has accepted them.
+        only_new: do what ``lower`` does if all operations are in ``operations``: the assembler has
+            accepted their instructions.
 
     Returns:
         Triton's CompiledKernel, with ``asm`` and ``metadata``; the same object for every launch of

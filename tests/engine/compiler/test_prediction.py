@@ -11,7 +11,7 @@ import pytest
 from grader.engine.compiler.targets import all_targets
 from grader.engine.compiler.time_lower_bound import least_seconds
 from grader.engine.compiler.timing_model.instruction_costs import PIPES, SUSTAINED_TENSOR
-from grader.engine.compiler.timing_model.prediction import GAP, predict, predict_call, predict_each
+from grader.engine.compiler.timing_model.prediction import GAP, predict, predict_call
 from grader.recording.launch_stats import Interval, Prediction
 from tests.support import timed
 from tests.support.tiers import by_default
@@ -235,7 +235,7 @@ def test_what_an_earlier_launch_left_in_l2_is_read_faster():
 
 
 def call_of(launches):
-    return predict_call(predict_each(launches, H200), H200)
+    return timed.predict_launches(launches, H200)
 
 
 def test_more_launches_are_slower_and_wait_for_python():

@@ -106,12 +106,6 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
         pipe: compute * each / busy if busy else 0.0 for pipe, each in cycles.items()})
 
 
-def predict_each(launches: Sequence[tuple[Binary, Code, Survey]],
-                 target: Target) -> list[Prediction]:
-    """Predicts each launch of one call, the first with a cold L2."""
-    return [predict(*launch, target, cold=number == 0) for number, launch in enumerate(launches)]
-
-
 def predict_call(predictions: Sequence[Prediction], target: Target) -> Prediction:
     """Predicts the time of a call from its launches' predictions.
 
