@@ -8,6 +8,7 @@ from typing import Any
 
 from triton.tools.tensor_descriptor import TensorDescriptor
 
+from grader.engine.compiler.compile import address
 from grader.engine.interpreter.numerics import TRITON
 from grader.finding import fault
 from grader.recording.model import Argument, Descriptor, Launch, MalformedRecording, View, views_of
@@ -80,6 +81,14 @@ class Binder:
         if isinstance(kernel, Finding):
             raise LaunchRefused(kernel)
         return kernel
+
+
+def without_memory(kernels: Kernels) -> Binder:
+    """Makes arguments for the compiler, with addresses in place of tensors."""
+    def tensor(view: View) -> Any:
+        return address(view.dtype, view.offset)
+
+    return Binder(kernels, tensor, lambda given: host_descriptor(given, tensor(given.base)))
 
 
 def host_descriptor(descriptor: Descriptor, base: Any) -> TensorDescriptor:

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 from grader.engine.compiler import targets
 from grader.engine.compiler.compile import (
     DoesNotCompile,
-    address,
     build,
     lower,
     parse,
@@ -22,7 +21,7 @@ from grader.engine.compiler.ptx import lines as ptx_lines
 from grader.engine.compiler.sass import CannotDisassemble, Code, code_of, live_registers
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.timing_model.prediction import predict, predict_call
-from grader.executor.binding import Binder, Kernels, LaunchRefused, host_descriptor
+from grader.executor.binding import LaunchRefused, without_memory
 from grader.executor.service import WARMUP, Json, KernelService, warm_recording
 from grader.recording import model
 from grader.recording.compiled_kernel import Binary
@@ -127,7 +126,7 @@ class CompileHandler(KernelService):
         for data in request.get("recordings", ()):
             for launch in model.from_json(data).launches:
                 try:
-                    kernel, bound = binder(self.kernels).bind(launch)
+                    kernel, bound = without_memory(self.kernels).bind(launch)
                     variants.append(variant(kernel, bound, launch.options, target))
                 except (LaunchRefused, DoesNotCompile) as error:
                     return {"status": "done", "finding": error.finding.to_json()}
@@ -147,11 +146,11 @@ class CompileHandler(KernelService):
 
     def _code(self, launch: Launch, target: Target) -> Any:
         """The code of a launch that compiles; nothing is compiled twice."""
-        return build(*binder(self.kernels).bind(launch), launch.options, target)
+        return build(*without_memory(self.kernels).bind(launch), launch.options, target)
 
     def _launch(self, launch: Launch, target: Target, whole: bool) -> Json:
         try:
-            kernel, bound = binder(self.kernels).bind(launch)
+            kernel, bound = without_memory(self.kernels).bind(launch)
         except LaunchRefused as error:
             return {"finding": error.finding.to_json()}
         constants = {parameter.name for parameter in kernel.params if parameter.is_constexpr}
@@ -237,14 +236,6 @@ def _variant_title(kernel: Any, bound: Mapping[str, Any], options: Mapping[str, 
     constants = {parameter.name: bound[parameter.name] for parameter in kernel.params
                  if parameter.is_constexpr}
     return ", ".join(f"{name}={value!r:.40}" for name, value in {**constants, **options}.items())
-
-
-def binder(details: Kernels) -> Binder:
-    """Turns recorded launches into what the compiler takes."""
-    def tensor(view: View) -> Any:
-        return address(view.dtype, view.offset)
-
-    return Binder(details, tensor, lambda given: host_descriptor(given, tensor(given.base)))
 
 
 def warm() -> None:

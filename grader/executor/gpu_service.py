@@ -6,7 +6,9 @@ Nothing of the learner runs in this process but kernels. It knows no seed and no
 import gc
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
@@ -19,7 +21,7 @@ from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.gpu import ceilings
 from grader.engine.gpu.clock import Cuda
 from grader.engine.gpu.memory import GpuMemory
-from grader.executor.binding import Kernels, LaunchRefused
+from grader.executor.binding import Kernels, LaunchRefused, without_memory
 from grader.executor.gpu_replay import Launcher, prepare, run_checked, time_call
 from grader.executor.service import Json, KernelService, plain
 from grader.finding import fault
@@ -30,6 +32,7 @@ from grader.report import Finding
 
 MOST_SETS = 6  # of inputs, each in a file of its own
 _MOST_FINDINGS = 16
+_MOST_THREADS = 16  # that compile
 _LONGEST = 1000  # characters of what CUDA says
 _OF_CUDA = ("CUDA error", "Triton Error [CUDA]", "device-side assert")
 _ILLEGAL = ("illegal memory access", "misaligned address", "invalid address")
@@ -111,6 +114,13 @@ class GpuHandler(KernelService):
         return run(recording, memory, fds[1], kernels, self._launcher(),
                    windows=_windows(request))
 
+    def _compile(self, request: Json, fds: Sequence[int]) -> Json:
+        kernels = self.kernels
+        recordings = [model.from_json(one) for one in request.get("recordings", ())]
+        self._device()
+        compile_ahead(kernels, (launch for one in recordings for launch in one.launches))
+        return {"status": "done"}
+
     def _measure(self, request: Json, fds: Sequence[int]) -> Json:
         kernels, layouts = self.kernels, request.get("layouts")
         if not isinstance(layouts, list) or not 1 <= len(layouts) == len(fds) - 1 <= MOST_SETS:
@@ -126,8 +136,8 @@ class GpuHandler(KernelService):
         return measure(recordings, sets, fds[-1], kernels, self._launcher(), device,
                        windows=_windows(request))
 
-    operations: ClassVar = {"load": load, "look": _look, "ceilings": _ceilings, "run": _run,
-                            "measure": _measure}
+    operations: ClassVar = {"load": load, "look": _look, "ceilings": _ceilings,
+                            "compile": _compile, "run": _run, "measure": _measure}
 
 
 def begin(visible: str | None) -> None:
@@ -156,6 +166,21 @@ def begin(visible: str | None) -> None:
         lambda size, alignment, stream: torch.empty(size, dtype=torch.int8, device="cuda"))
 
 
+def compile_ahead(kernels: Kernels, launches: Iterable[Launch]) -> None:
+    """Compiles launches side by side, so that a run finds them; it reports what is refused here."""
+    bind = without_memory(kernels).bind
+    with ThreadPoolExecutor(min(_MOST_THREADS, len(os.sched_getaffinity(0)))) as pool, \
+            triton.AsyncCompileMode(pool, ignore_errors=True):
+        for launch in launches:
+            with suppress(Exception):
+                kernel, bound = bind(launch)
+                kernel.run(grid=launch.grid, warmup=True, **bound, **_options(launch))
+
+
+def _options(launch: Launch) -> dict[str, Any]:
+    return {"enable_fp_fusion": True, **launch.options}
+
+
 class OnCuda:
     """Launches kernels as their own host code would, on the current stream."""
 
@@ -169,7 +194,7 @@ class OnCuda:
             LaunchRefused: it does not compile for this GPU.
             GpuUnavailable: Triton cannot compile the code that launches it, whatever the kernel.
         """
-        chosen = {"enable_fp_fusion": True, **launch.options}
+        chosen = _options(launch)
         if id(launch) in self._known:
             kernel.run(grid=launch.grid, warmup=False, **bound, **chosen)
             return

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -25,6 +27,7 @@ from grader.judge.launch_report import MOST_CONFIGURATIONS, recordings_of
 from grader.judge.perf_bound import Forecast
 from grader.judge.values import finding_of
 from grader.processes.replies import Run, Stopped, same_bits
+from grader.processes.time_limit import OutOfTime
 from grader.recording.arena import SparseTensor
 from grader.recording.model import Recording
 from grader.report import CaseResult, Finding, Kind, Report, Skip, Verdict
@@ -56,12 +59,34 @@ class GpuVerdicts:
         self._ctx = ctx
         self._throughout = throughout
         self._n_lost = 0  # processes
+        self._n_begun = 0  # calls that are compiled for the GPU, or will be
         self._failed_before: set[str] = set()  # names of cases, on the CPU
         self.name = ""  # of the result over all cases
         self.gpu: Gpu | None = None
         self.ceilings: Ceilings | None = None
         self.unusable = ""  # why the GPU that is there cannot be used
         self.results: list[CaseResult] = []  # of each value case
+
+    def compile_ahead(self, *, timed: bool = False) -> None:
+        """Has what was called so far compiled for the GPU, while the CPU goes on.
+
+        Args:
+            timed: add what is to be timed, and start CUDA in this process too.
+        """
+        ctx = self._ctx
+        if ctx.schedule.failed and not self._throughout:
+            return
+        recordings = [call.recording for call in ctx.gpu_calls[self._n_begun:]]
+        self._n_begun = len(ctx.gpu_calls)
+        if timed and ctx.forecasts:
+            threading.Thread(target=large_tensors.start, daemon=True).start()
+            for forecast in ctx.forecasts.values():
+                with suppress(Stopped, OutOfTime):  # which its verdict reports
+                    case = forecast.case
+                    recordings += recordings_of(
+                        ctx.session(case), ctx.outlines(case), MOST_CONFIGURATIONS)[0]
+        if recordings:
+            ctx.session().compile_on_gpu(recordings)
 
     def verdicts(self, before: Sequence[CaseResult]) -> Iterator[CaseResult]:
         """All values on the GPU too, and then the time of what asks for speed.

@@ -196,6 +196,8 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
             ctx.begin_code()
             if gpu_verdicts is not None:
                 ctx.session().wake_gpu()
+        if compiles and gpu_verdicts is not None and oversized.is_measured(case):
+            gpu_verdicts.compile_ahead()
         results.append(verdict(case, ctx))
         if case.name not in ctx.forecasts:
             yield results[-1]  # otherwise reported after GPU timing
@@ -214,6 +216,8 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
     if ctx.gate.used and ctx.spares_work and ctx.effort == "early":
         yield CaseResult(ctx.gate.name, Kind.CORRECTNESS, Verdict.SKIPPED, reason=AFTER_FAILURE,
                          skipped=Skip.FAILED)
+    if gpu_verdicts is not None:
+        gpu_verdicts.compile_ahead(timed=True)
     if ctx.gate.used and not ctx.spares_work:
         ctx.tell(ctx.gate.name)
         results.append(ctx.gate.result(whole=ctx.whole_messages, tell=ctx.tell))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
 from math import prod
@@ -39,6 +40,12 @@ def device() -> str:
         return "cuda" if torch.cuda.is_available() else "cpu"
     except RuntimeError:  # a driver that is there and does not work
         return "cpu"
+
+
+def start() -> None:
+    """Starts CUDA where it is used, which takes a second."""
+    with suppress(RuntimeError):  # whoever needs it reports that
+        torch.empty(1, device=device())
 
 
 def free() -> None:

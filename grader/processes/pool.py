@@ -29,6 +29,7 @@ LOAD_S = 20.0  # to import the learner's file
 HOG = 512 << 20  # bytes; a run that holds more at the end of its time is short of memory, not slow
 MAX_COMPILED = 32  # kernels of whose code host code may read figures, in one call
 REGISTER = 4  # bytes
+MOST_COMPILERS = 4  # hardly any module has more kernels and dtypes to divide among them
 LESS_PATIENCE = 3.0  # once a run has hung, all later ones get this fraction of their time
 
 
@@ -111,15 +112,15 @@ class Processes:
         self._folder: Path | None = None
         limits = limits or ResourceLimits()
         self.worker = _Process(lambda: sandbox.fork("worker", limits), self._load_worker)
-        several = len(os.sched_getaffinity(0)) > 1
+        cpus = len(os.sched_getaffinity(0))
         self._executors = [_Process(lambda: sandbox.fork("executor", limits),
                                     partial(self._load_kernels, "reading the kernels"))
-                           for _ in range(2 if several and values_first else 1)]
+                           for _ in range(2 if cpus > 1 and values_first else 1)]
         self._turns = itertools.cycle(self._executors)
         self.abreast = len(self._executors)  # runs that can go on at once
         self._compilers = [_Process(lambda: sandbox.fork("compiler"),
                                     partial(self._load_kernels, "reading the kernels to compile"))
-                           for _ in range(2 if several else 1)]
+                           for _ in range(min(MOST_COMPILERS, cpus))]
         self._compiled_by: dict[Hashable, _Process] = {}
         self.gpu = _Process(partial(client.start, sandbox),
                              partial(self._load_kernels, "reading the kernels for the GPU",

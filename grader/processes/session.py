@@ -23,7 +23,7 @@ from grader.processes.decoy_inputs import Drawn, decoys, difference
 from grader.processes.launch_cache import LaunchCache
 from grader.processes.pool import Later, Processes
 from grader.processes.replies import Answer, MemoryFile, Outcome, Run, Stopped, Timed, unusable
-from grader.processes.time_limit import TimeLimit
+from grader.processes.time_limit import OutOfTime, TimeLimit
 from grader.recording import host_values, model
 from grader.recording.arena import Arena, SparseTensor, pack
 from grader.recording.compiled_kernel import AccessLayout
@@ -363,6 +363,13 @@ class Session(AbstractContextManager["Session"]):
         """Begins to start CUDA in the GPU process, which takes seconds; ``look`` then reports."""
         with suppress(Stopped):
             self.processes.ask("gpu", {"op": "look"}, [], client.LOOK_S, "starting CUDA",
+                               at_once=True)
+
+    def compile_on_gpu(self, recordings: Sequence[Recording]) -> None:
+        """Begins to compile launches in the GPU process; runs would do it one after the other."""
+        request = {"op": "compile", "recordings": list(map(to_json, recordings))}
+        with suppress(Stopped, OutOfTime, ValueError):  # the last for a request that is too long
+            self.processes.ask("gpu", request, [], GPU_RUN_S, "compiling for the GPU",
                                at_once=True)
 
     def look(self) -> Gpu:

@@ -35,7 +35,7 @@ import triton  # noqa: E402
 from grader.engine.compiler.compile import build, parse  # noqa: E402
 from grader.engine.compiler.kernel_reader import binary_of  # noqa: E402
 from grader.engine.compiler.targets import find  # noqa: E402
-from grader.executor.compile_service import binder  # noqa: E402
+from grader.executor.binding import without_memory  # noqa: E402
 from tests.fidelity.performance.analysing import surveyed  # noqa: E402
 from tests.fidelity.performance.case import Case  # noqa: E402
 from tests.fidelity.performance.every import CASES  # noqa: E402
@@ -83,7 +83,7 @@ def measure(case: Case, repeats: int) -> dict[str, Any]:
     target = find()
     recorded = record(case)
     launch = recorded.recording.launches[0]
-    kernel, arguments = binder(recorded.kernels).bind(launch)
+    kernel, arguments = without_memory(recorded.kernels).bind(launch)
     made: list[Any] = []
 
     def compile_it() -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,11 +16,13 @@ from typing import Any
 import pytest
 import torch
 
+from grader.engine.compiler import stub_driver, targets
 from grader.engine.gpu import nvml
 from grader.engine.gpu.clock import LEAST_REPEATS, TimingJob, measure, part
 from grader.engine.gpu.measurement import Ceilings, Gpu
 from grader.engine.gpu.memory import ZONE, GpuMemory, same
 from grader.executor import gpu_service as executor
+from grader.executor.binding import without_memory
 from grader.executor.extract import kernels
 from grader.executor.gpu_replay import LaunchRefused, prepare, run_checked, time_call
 from grader.gpu import client
@@ -616,6 +619,30 @@ def test_requests_are_answered_from_files_to_files(tmp_path):
     assert [torch.equal(result, sum(given)[5:7])
             for (result,), given in zip(timed.results, sets, strict=True)] == [True, True]
     assert broken["status"] == "malformed"
+
+
+def test_launches_are_compiled_ahead_and_refusals_are_left_to_their_runs(tmp_path):
+    (tmp_path / "kernel.py").write_text(SOURCE)
+    handler = executor.GpuHandler("cpu", clock=Fake())
+    handler.handle({"op": "load", "path": str(tmp_path / "kernel.py")}, [])
+    recordings = [recorded(), recorded(num_warps=8), recorded(num_warps=3),
+                  recorded(kernel="missing_kernel")]
+    h100 = targets.find("h100")
+
+    with stub_driver.pretending(h100):
+        reply = handler.handle({"op": "compile", "recordings": list(map(to_json, recordings))}, [])
+        warps = []
+        for recording in recordings[:3]:
+            kernel, bound = without_memory(handler.kernels).bind(recording.launches[0])
+            with suppress(Exception):  # of three warps, a refusal is kept
+                code = kernel.run(grid=(1, 1, 1), warmup=True, enable_fp_fusion=True, **bound,
+                                  **recording.launches[0].options)
+                warps.append(code.metadata.num_warps)
+        compiled = kernel.device_caches[h100.capability][0]
+
+    assert reply == {"status": "done"}
+    assert warps == [4, 8]
+    assert sum("cubin" in getattr(code, "asm", {}) for code in compiled.values()) == 2
 
 
 @pytest.mark.parametrize("said, code", [

@@ -88,6 +88,17 @@ def test_cuda_starts_while_values_are_judged_once_a_case_has_passed(gpu, on_gpu)
     assert (after_a_failure, used.woken) == (0, 1)
 
 
+def test_launches_are_compiled_for_the_gpu_before_it_runs_any(gpu, on_gpu):
+    used = gpu()
+
+    on_gpu(WIDE.replace("x * 2", "x * 3"))
+    after_a_failure = list(used.compiled)
+    on_gpu()
+
+    assert after_a_failure == []
+    assert used.compiled == [(VALUES, 0), (1, 0)]  # values, and what is timed
+
+
 def test_without_a_gpu_all_stays_as_it_is(gpu, graded):  # noqa: F811
     gpu()
 

@@ -37,6 +37,7 @@ class Simulated:
     stops: Finding | None = None  # instead of any run
     missing: str = ""  # why it does not answer at all
     woken: int = 0  # before it is looked at
+    compiled: list[tuple[int, int]] = field(default_factory=list)  # (recordings, runs so far)
     runs: int = 0
     timed: int = 0
     configurations: int = 0  # of the last call that was timed
@@ -46,6 +47,9 @@ class Simulated:
 
     def wake(self, session: Session) -> None:
         self.woken += 1
+
+    def compile(self, session: Session, recordings: Sequence[Recording]) -> None:
+        self.compiled.append((len(recordings), self.runs))
 
     def look(self, session: Session) -> Gpu:
         if self.missing:
@@ -80,7 +84,8 @@ def install(monkeypatch: pytest.MonkeyPatch, gpu: Simulated) -> Simulated:
     """Put it where this machine's own would be."""
     monkeypatch.setattr(detect, "names", lambda: (H200.name,))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    for name, answer in (("wake_gpu", gpu.wake), ("look", gpu.look), ("run_on_gpu", gpu.run),
+    for name, answer in (("wake_gpu", gpu.wake), ("compile_on_gpu", gpu.compile),
+                         ("look", gpu.look), ("run_on_gpu", gpu.run),
                          ("measure", gpu.measure), ("ceilings", lambda session: CEILINGS)):
         monkeypatch.setattr(Session, name, _method(answer), raising=False)
     return gpu

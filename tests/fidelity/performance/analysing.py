@@ -15,7 +15,7 @@ from grader.diagnosis.perf_lints import Defect, Observed, of_call
 from grader.engine.compiler.compile import build
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.targets import Target
-from grader.executor.compile_service import binder
+from grader.executor.binding import without_memory
 from grader.executor.survey import survey
 from grader.recording.arena import extent, itemsize
 from grader.recording.compiled_kernel import AccessLayout, Binary
@@ -66,7 +66,7 @@ def compiled(recorded: Recorded, target: Target) -> list[tuple[Any, Binary]]:
     known: dict[int, tuple[Any, Binary]] = {}
     made: list[tuple[Any, Binary]] = []
     for launch in recorded.recording.launches:
-        kernel, arguments = binder(recorded.kernels).bind(launch)
+        kernel, arguments = without_memory(recorded.kernels).bind(launch)
         code = build(kernel, arguments, launch.options, target)
         if id(code) not in known:
             known[id(code)] = (code, binary_of(code, target, launch.kernel, launch.options))
