@@ -408,6 +408,8 @@ suite = Suite(
                     traffic=ISSUED / LEAST, sectors=1.00, launches=1, programs=64, spills=0),
         performance("16 384 x 4 096 in float16", *table(16_384, 4_096, "float16"),
                     requests=2.5, spills=0, pass_at=0.75, stretch=0.88),
+        performance("12 345 x 5 000 floats", *table(12_345, 5_000), spills=0,
+                    pass_at=0.45, stretch=0.80),
     ],
 )
 

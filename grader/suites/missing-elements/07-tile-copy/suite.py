@@ -103,6 +103,8 @@ suite = Suite(
                     programs=256 * 512 // SMALLEST_TILE),
         performance("16384 x 8192 floats", rand(16_384, 8_192), requests=2.5, spills=0,
                     pass_at=0.70, stretch=0.85),
+        performance("12345 x 8200 floats", rand(12_345, 8_200), spills=0,
+                    pass_at=0.65, stretch=0.85),
     ],
 )
 

@@ -202,6 +202,8 @@ softmax = Function(
                     traffic=1.00, sectors=1.00, launches=1, programs=8, spills=0),
         performance("16384 x 4096 floats", rand(16_384, 4_096), spills=0, pass_at=0.75,
                     stretch=0.88),
+        performance("12345 x 5000 floats", rand(12_345, 5_000), spills=0, pass_at=0.65,
+                    stretch=0.85),
     ],
 )
 
