@@ -5,10 +5,10 @@ import re
 import struct
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
-from typing import Any
+from typing import Any, ClassVar
 
 import triton
 from triton.compiler.compiler import make_backend
@@ -20,7 +20,9 @@ from grader.engine.compiler.ptx import (
     with_numbered_calls,
 )
 
-_SECONDS = 60.0  # nvdisasm needs 0.3
+_SECONDS = 60.0  # nvdisasm needs 0.2
+_AT_ONCE = 2  # processes of nvdisasm
+_LINES = ("-gi", "-ndf")  # with inlined calls, without an analysis that adds nothing here
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _SCHEDULE = re.compile(r"\s+(?:&|\?)\w.*$")  # what some versions print behind an instruction
 _LABEL = re.compile(r"(\.L_\w+):")
@@ -72,17 +74,30 @@ def code_of(compiled: Any) -> Code:
     Raises:
         CannotDisassemble: nvdisasm does not read it.
     """
+    return begin_code(compiled)()
+
+
+def begin_code(compiled: Any) -> Callable[[], Code]:
+    """Begins what ``code_of`` does; the function that is returned waits for it."""
     cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
     name, own = compiled.metadata.name, own_file(ptx)
     corrected, calls = with_numbered_calls(attributed_to_callers(repaired(ptx)))
-    if corrected == ptx:
-        return Code(disassembled(cubin, name, own))
-    reassembled = _assembled(corrected, compiled.metadata)
-    if reassembled is None or machine_code(reassembled) != machine_code(cubin):
-        return Code(disassembled(cubin, name, own), exact_lines=False)
-    return Code(tuple(
-        replace(step, line=calls[step.line][0], calls=calls[step.line][:0:-1])
-        if step.line in calls else step for step in disassembled(reassembled, name, own)))
+    exact = True
+    if corrected != ptx:
+        reassembled = _assembled(corrected, compiled.metadata)
+        exact = reassembled is not None and machine_code(reassembled) == machine_code(cubin)
+        if exact and reassembled is not None:
+            cubin = reassembled
+        else:
+            calls = {}
+    _listing(cubin, *_LINES)
+
+    def code() -> Code:
+        return Code(tuple(
+            replace(step, line=calls[step.line][0], calls=calls[step.line][:0:-1])
+            if step.line in calls else step for step in disassembled(cubin, name, own)), exact)
+
+    return code
 
 
 class CannotDisassemble(RuntimeError):
@@ -91,7 +106,7 @@ class CannotDisassemble(RuntimeError):
 
 @functools.lru_cache(maxsize=64)
 def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[SassInstruction, ...]:
-    """The instructions of ``kernel`` in the order of their addresses; takes about 0.3 s.
+    """The instructions of ``kernel`` in the order of their addresses; takes about 0.2 s.
 
     Args:
         kernel: the name of its symbol in the ELF file ``cubin``.
@@ -100,7 +115,7 @@ def disassembled(cubin: bytes, kernel: str, file: str = "") -> tuple[SassInstruc
     Raises:
         CannotDisassemble: nvdisasm does not read it, or it holds no such kernel.
     """
-    instructions = tuple(_parsed(_listed(cubin, "-gi"), kernel, file))
+    instructions = tuple(_parsed(_listing(cubin, *_LINES).text(), kernel, file))
     if not instructions:
         raise CannotDisassemble(f"there is no code of `{kernel}`")
     return instructions
@@ -115,7 +130,7 @@ def live_registers(cubin: bytes, kernel: str) -> dict[int, int]:
     """
     live: dict[int, int] = {}
     inside = False
-    for row in _listed(cubin, "-lrm", "count").splitlines():
+    for row in _listing(cubin, "-lrm", "count").text().splitlines():
         if _SECTION in row:
             inside = _section(row) == kernel
         elif inside and (step := _STEP.match(row)) and (count := _LIVE.search(row)):
@@ -123,18 +138,52 @@ def live_registers(cubin: bytes, kernel: str) -> dict[int, int]:
     return live
 
 
-def _listed(cubin: bytes, *options: str) -> str:
-    """What nvdisasm prints of the code."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(cubin)
+class _Listing:
+    """A process of nvdisasm; ``text`` waits for its output."""
+
+    _running: ClassVar["list[_Listing]"] = []
+
+    def __init__(self, cubin: bytes, *options: str) -> None:
+        while len(self._running) >= _AT_ONCE:
+            self._running[0]._end()
+        self._text = self._error = ""
+        self._folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self._output = Path(self._folder.name) / "listing"
+        path = self._output.with_name("kernel.cubin")
         try:
-            return subprocess.run(
-                [triton.knobs.nvidia.nvdisasm.path, "-c", *options, str(path)],
-                capture_output=True, text=True, timeout=_SECONDS, check=True).stdout
+            path.write_bytes(cubin)
+            with self._output.open("wb") as output:
+                self._process = subprocess.Popen(
+                    [triton.knobs.nvidia.nvdisasm.path, "-c", *options, str(path)],
+                    stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE)
+        except OSError as error:
+            self._error = str(error)
+            self._folder.cleanup()
+        else:
+            self._running.append(self)
+
+    def text(self) -> str:
+        if self in self._running:
+            self._end()
+        if self._error:
+            raise CannotDisassemble(self._error[:500])
+        return self._text
+
+    def _end(self) -> None:
+        self._running.remove(self)
+        try:
+            _, errors = self._process.communicate(timeout=_SECONDS)
+            self._text = self._output.read_text(encoding="utf-8", errors="replace")
+            if status := self._process.returncode:
+                self._error = errors.decode(errors="replace") or f"nvdisasm exits with {status}"
         except (subprocess.SubprocessError, OSError) as error:
-            message = getattr(error, "stderr", None) or str(error)
-            raise CannotDisassemble(str(message)[:500]) from error
+            self._process.kill()
+            self._process.communicate()
+            self._error = str(error)
+        self._folder.cleanup()
+
+
+_listing = functools.lru_cache(maxsize=64)(_Listing)
 
 
 def _section(row: str) -> str:

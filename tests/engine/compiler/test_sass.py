@@ -128,6 +128,27 @@ def test_live_registers_are_counted_at_every_instruction_and_never_exceed_those_
         made, timed.target(capability), "add_kernel", {}).registers
 
 
+@pytest.mark.parametrize("capability", by_default(1, CAPABILITIES))
+def test_the_analysis_that_is_left_out_adds_nothing_to_a_listing(capability):
+    x = address("float32", 0)
+    made = build(timed.chain_kernel, {"x_ptr": x, "y_ptr": x, "n": 1 << 20, "TIMES": 1000,
+                                      "BLOCK": 1024}, {}, timed.target(capability))
+    cubin = made.asm["cubin"]
+
+    assert sass._listing(cubin, "-gi").text() == sass._listing(cubin, "-gi", "-ndf").text()
+
+
+def test_listings_are_made_beside_each_other_a_few_at_a_time():
+    sass._listing.cache_clear()
+    sass.disassembled.cache_clear()
+
+    begun = [sass.begin_code(compiled(capability)) for capability in (80, 90, 120)]
+
+    assert len(sass._Listing._running) == sass._AT_ONCE
+    assert all(code().instructions for code in begun)
+    assert sass._Listing._running == []
+
+
 def test_what_is_no_machine_code_is_refused():
     with pytest.raises(CannotDisassemble):
         disassembled(b"nothing", "kernel")
