@@ -38,8 +38,9 @@ class _Entry:
 class LaunchCache:
     """Answers about the launches of one file, kept for the next grade of the same kernels.
 
-    Only the judge writes them, from replies of the sandboxed compiler and executor. Refusals and
-    faults are not kept: they are worded anew, with the lines and the code of this very file.
+    This grade finds them in memory. Only the judge writes them, from replies of the sandboxed
+    compiler and executor. Refusals and faults are not kept: they are worded anew, with the lines
+    and the code of this very file.
     """
 
     def __init__(self, text: str, *, disk: Callable[[], bool]) -> None:
@@ -48,11 +49,12 @@ class LaunchCache:
         Args:
             text: of the file that holds the kernels.
             disk: whether the sandbox keeps the learner's code from the disk; without, nothing is
-                kept.
+                written there or read.
         """
         self._text = text
         self._disk = disk
         self._cache = Cache("compiled")
+        self._memory: dict[str, Any] = {}
 
     def read(self, launch: Launch, target: Target, *, whole: bool) -> Json | None:
         """Returns the compiler's answer about a launch, with the lines of this file; else None.
@@ -61,7 +63,7 @@ class LaunchCache:
             whole: only with a binary, not where the front end alone accepted the launch.
         """
         entry = self._entry(launch, target)
-        if entry is None or (answer := self._cache.read(entry.key)) is None:
+        if entry is None or (answer := self._read(entry.key)) is None:
             return None
         if answer == {}:
             return None if whole else {}
@@ -77,11 +79,11 @@ class LaunchCache:
         entry = self._entry(launch, target)
         if entry is None or not (answer.keys() <= {"binary"}):
             return
-        if not answer and self._cache.read(entry.key) is not None:
+        if not answer and self._read(entry.key) is not None:
             return
         index = {line: number for number, line in enumerate(entry.code.lines)}
         try:
-            self._cache.write(entry.key, _moved(answer, index.__getitem__))
+            self._write(entry.key, _moved(answer, index.__getitem__))
         except KeyError:  # a line that holds no code of the kernel
             return
 
@@ -93,7 +95,7 @@ class LaunchCache:
             resident: how many programs of each launch the target holds at the same time.
         """
         key, entries = self._survey_key(recording, resident, target)
-        kept = self._cache.read(key) if key else None
+        kept = self._read(key) if key else None
         try:
             return kept and tuple(
                 _renumbered(Survey.from_dict(one), entry.code.lines.__getitem__)
@@ -107,7 +109,7 @@ class LaunchCache:
         key, entries = self._survey_key(recording, resident, target)
         with suppress(ValueError):  # an access on a line that holds no code of the kernel
             if key and None not in surveys:
-                self._cache.write(key, [
+                self._write(key, [
                     _renumbered(survey, entry.code.lines.index).to_dict()
                     for survey, entry in zip(surveys, entries, strict=True) if survey])
 
@@ -115,13 +117,28 @@ class LaunchCache:
                    target: Target) -> Any:
         """Returns the compiler's reply about the time of launches with this traffic; else None."""
         key = self._times_key(recording, surveys, target)
-        return self._cache.read(key) if key else None
+        return self._read(key) if key else None
 
     def write_times(self, recording: Recording, surveys: Sequence[Survey | None], target: Target,
                     reply: Json) -> None:
         """Keeps a reply about times."""
         if key := self._times_key(recording, surveys, target):
-            self._cache.write(key, reply)
+            self._write(key, reply)
+
+    def _read(self, key: str) -> Any:
+        if key not in self._memory:
+            kept = self._cache.read(key) if self._disk() else None
+            if kept is None:
+                return None
+            self._memory[key] = kept
+        return self._memory[key]
+
+    def _write(self, key: str, value: Any) -> None:
+        if self._memory.get(key) == value:
+            return
+        self._memory[key] = value
+        if self._disk():
+            self._cache.write(key, value)
 
     def _times_key(self, recording: Recording, surveys: Sequence[Survey | None],
                    target: Target) -> str:
@@ -146,18 +163,18 @@ class LaunchCache:
                        to_json(replace(recording, events=events))), entries
 
     def _entries(self, recording: Recording, target: Target) -> list[_Entry]:
-        """The entries of all launches; none where one must not be kept."""
+        """The entries of all launches; none where one cannot be named."""
         entries = [self._entry(launch, target) for launch in recording.launches]
         return [] if None in entries else [entry for entry in entries if entry]
 
     def _entry(self, launch: Launch, target: Target) -> _Entry | None:
-        """The key of a launch; None where it cannot be named or must not be kept."""
+        """The key of a launch; None where it cannot be named."""
         code = kernel_code(self._text, launch.kernel,
                            frozenset(_functions(launch.arguments.values())))
-        if code is None or not self._disk():
+        if code is None:
             return None
         kind, form = specialization(launch, code.constants)
-        return _Entry(_sha256(code.sha256, repr(kind), asdict(form), asdict(target),
+        return _Entry(_sha256(code.sha256, repr(kind), vars(form), _spelled(target),
                               _surroundings()), code)
 
 
@@ -201,6 +218,9 @@ def _moved(answer: Json, place: Callable[[int], int]) -> Json:
         binary[name] = [[None if line is None else place(line), *rest]
                         for line, *rest in binary[name]]
     return {"binary": binary}
+
+
+_spelled = cache(asdict)  # of targets
 
 
 @cache

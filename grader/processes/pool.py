@@ -121,7 +121,8 @@ class Processes:
         self._compilers = [_Process(lambda: sandbox.fork("compiler"),
                                     partial(self._load_kernels, "reading the kernels to compile"))
                            for _ in range(min(MOST_COMPILERS, cpus))]
-        self._compiled_by: dict[Hashable, _Process] = {}
+        self._compiled_by: dict[Hashable, int] = {}  # places of compilers
+        self._n_compiled = [0] * len(self._compilers)  # requests to each
         self.gpu = _Process(partial(client.start, sandbox),
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=client.visible()))
@@ -159,8 +160,10 @@ class Processes:
             case "executor":
                 process = next(self._turns)
             case "compiler":
-                turn = self._compilers[len(self._compiled_by) % len(self._compilers)]
-                process = self._compiled_by.setdefault(alike, turn)
+                least = self._n_compiled.index(min(self._n_compiled))
+                number = self._compiled_by.setdefault(alike, least)
+                self._n_compiled[number] += 1
+                process = self._compilers[number]
             case _:
                 process = self.worker if role == "worker" else self.gpu
         at_once = at_once or role == "compiler"  # the judge has other work meanwhile
