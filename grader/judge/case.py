@@ -13,7 +13,7 @@ from grader.judge import autotune_configs, host_calls, oversized, properties
 from grader.judge.context import Context, RecordedCall
 from grader.judge.contract import broken_refusal, wrong_text
 from grader.judge.draws import block_of
-from grader.judge.launch_report import examine_call
+from grader.judge.launch_report import SurveyBegun, begin_survey, examine_call
 from grader.judge.perf_bound import forecast
 from grader.judge.perf_limits import check, code_limits
 from grader.judge.values import check_run, diagnose, wrong_values
@@ -137,7 +137,9 @@ def _check_limits(call: RecordedCall, run: Run,
     enough = bool(findings) and not ctx.is_exhaustive
     if limits.of_code and not enough and not ctx.spares_work:
         ctx.tell(f"{case.name}: waiting for the compiler")
-        compiled = ctx.gate.compiled(call.recording, limits.target, ctx.code.pop(case.name, None))
+        begun = ctx.code.pop(case.name, None)
+        compiled = ctx.gate.compiled(call.recording, limits.target,
+                                     begun.compiled if begun else None)
         code_facts, over_limit = code_limits(limits, run.facts, compiled.binaries)
         return facts | code_facts, [*findings, *compiled.findings, *over_limit]
     return facts, findings
@@ -146,16 +148,34 @@ def _check_limits(call: RecordedCall, run: Run,
 def _judge_speed(case: Case, ctx: Context) -> CaseResult:
     """Judges, as far as that is possible without a GPU, whether a case can be fast enough."""
     block, outlines, target = ctx.block(case), ctx.outlines(case), ctx.gate.target
-    if begun := ctx.code.pop(case.name, None):
-        begun()  # before the others are asked for, so that the survey begins beside them
+    _begin_survey(case, ctx)
     if ctx.is_exhaustive:
         ctx.gate.begin()
-    examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target)
+    with suppress(Stopped, OutOfTime):  # which is raised again in the turn of that case
+        for other in filter(oversized.is_measured, ctx.schedule.cases):
+            _begin_survey(other, ctx)
+    examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target,
+                            begun=ctx.surveys.pop(case.name, None))
     expected = forecast(case, ctx.part(case), outlines, examined, target, block=block,
                         failed=ctx.schedule.failed)
     if ctx.uses_gpu:
         ctx.forecasts[case.name] = expected
     return expected.result()
+
+
+def _begin_survey(case: Case, ctx: Context) -> None:
+    """Begins to survey a case whose code was begun, for the GPU of the grade.
+
+    Raises:
+        Stopped: its code was not compiled in time, or the executor did not survive.
+    """
+    if begun := ctx.code.get(case.name):
+        compiled = begun.compiled()
+        if not compiled.findings and begun.target == ctx.gate.target:
+            ctx.surveys[case.name] = SurveyBegun(begun.recording, begin_survey(
+                ctx.session(case), begun.recording, begun.inputs, compiled.binaries,
+                begun.target))
+        del ctx.code[case.name]
 
 
 def _judge_ends(case: Case, ctx: Context) -> CaseResult:

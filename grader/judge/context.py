@@ -24,6 +24,7 @@ from grader.judge import oversized
 from grader.judge.compile_gate import Gate
 from grader.judge.draws import Draws, Prepared, block_of, functions_of
 from grader.judge.large_tensors import once
+from grader.judge.launch_report import SurveyBegun
 from grader.judge.perf_bound import Forecast
 from grader.judge.perf_limits import idle_grid
 from grader.judge.pipeline import Pipeline
@@ -38,7 +39,7 @@ from grader.recording.model import Recording
 from grader.report import Finding, Kind
 from grader.sandbox import Sandbox
 from grader.submission.source import Source
-from grader.suite import Case, Suite
+from grader.suite import Case, Property, Suite
 from grader.suite.cases import Call
 from grader.suite.inputs import DEFAULT_BLOCK
 from grader.suite.mistakes import raised_in_suite
@@ -68,6 +69,16 @@ class RecordedCall:
         """The recording of a call without findings, unless its case asks for a refusal."""
         assert self.outcome.recording is not None
         return self.outcome.recording
+
+
+@dataclass(frozen=True)
+class CodeBegun:
+    """The launches of a case, which are compiled before its turn."""
+
+    recording: Recording
+    inputs: list[Any]
+    target: Target
+    compiled: Later[Compiled]
 
 
 class Context:
@@ -105,8 +116,7 @@ class Context:
         self.draws = prepared if prepared and not seed and prepared.is_for(suite) else \
             Draws(suite.name, seed or "")
         cases = suite.ordered() if cases is None else cases
-        last = [case.name for case in cases if values_first and oversized.waits_for_code(case)]
-        self.schedule = Schedule(cases, first, last)
+        self.schedule = Schedule(cases, first, *([_lateness] if values_first else ()))
         self.time_limit = TimeLimit(GRADE_S if effort == "early" else math.inf)
         self.patience = Patience(self.time_limit)
         self.uses_gpu = uses_gpu
@@ -120,7 +130,8 @@ class Context:
         self.printed: dict[str, tuple[str, ...]] = {}  # by kernels, by the name of the case
         self.vain_contrasts: Counter[str] = Counter()  # by function
         self.tried_configurations: list[int] = []  # of autotuners, by all cases
-        self.code: dict[str, Later[Compiled]] = {}  # begun ahead, by the name of the case
+        self.code: dict[str, CodeBegun] = {}  # by the name of the case
+        self.surveys: dict[str, SurveyBegun] = {}  # by the name of the case
         self.first_calls: set[str] = set()  # functions whose trials in a first call were checked
         self._mistakes: dict[str, str] = {}  # of the suite, by their places
         self._answers: dict[str, Answer] = {}  # of host code, by function and inputs
@@ -260,17 +271,20 @@ class Context:
     def begin_code(self) -> None:
         """Has launches compiled that are judged by their code, and with CPUs for it all others.
 
-        With two CPUs, which values keep busy, the gate's result begins the others.
+        Two CPUs have time for the others if values go first. Otherwise the gate's result begins
+        them.
         """
         for case in filter(oversized.waits_for_code, self.schedule.cases):
             with suppress(Stopped, OutOfTime):  # which the case itself reports
-                recording = self.session(case).record(self.outlines(case)).recording
+                inputs = self.outlines(case)
+                recording = self.session(case).record(inputs).recording
                 if recording is not None and recording.launches:
                     target = targets.find(case.limits.target) if case.limits and \
                         case.limits.target else self.gate.target
-                    self.code[case.name] = self.session(case).begin_compile(
-                        recording, target, whole=True, timed=oversized.is_measured(case))
-        if len(os.sched_getaffinity(0)) > 2:
+                    self.code[case.name] = CodeBegun(
+                        recording, inputs, target, self.session(case).begin_compile(
+                            recording, target, whole=True, timed=oversized.is_measured(case)))
+        if self.values_first or len(os.sched_getaffinity(0)) > 2:
             self.gate.begin()
 
     def _begin_record(self, case: Case) -> Later[RecordedCall]:
@@ -346,6 +360,10 @@ class Context:
         recording = self.session(case).record(inputs).recording
         return block_of(recording) if recording else None
 
+    def waits_for_values(self, case: Case, left: Iterable[Case]) -> bool:
+        """Whether compilation has to wait for values, as most CPUs judge them before ``case``."""
+        return self.values_first and not all(map(_lateness, (case, *left)))
+
     # ---------------------------------------------------------------------------------------------
     # The grade so far
 
@@ -388,6 +406,11 @@ class Context:
                 self.left_out.append(name)
             else:
                 self.gpu_calls.append(call)
+
+
+def _lateness(case: Case) -> int:
+    """Ranks cases where values go first: next to properties, which run alone, a CPU is idle."""
+    return 2 if oversized.waits_for_code(case) else 1 if isinstance(case, Property) else 0
 
 
 def _remembering(part: Suite, draws: Draws) -> Suite:

@@ -11,7 +11,8 @@ from typing import Any
 from grader.diagnosis.perf_lints import Defect, Observed, of_call
 from grader.engine.compiler.targets import Target
 from grader.judge import alignment
-from grader.processes.replies import Listing, unusable
+from grader.processes.pool import Later
+from grader.processes.replies import Listing, Surveyed, unusable
 from grader.processes.session import Session
 from grader.recording.arena import extent, itemsize
 from grader.recording.compiled_kernel import Binary
@@ -62,6 +63,14 @@ class InspectedLaunch:
 
 
 @dataclass(frozen=True)
+class SurveyBegun:
+    """A survey that the executor makes meanwhile."""
+
+    recording: Recording
+    surveyed: Later[Surveyed]
+
+
+@dataclass(frozen=True)
 class Examined:
     """The launches of one recording, in order, compiled and surveyed.
 
@@ -89,7 +98,8 @@ def recordings_of(session: Session, inputs: Sequence[Any],
 
 
 def examine_call(session: Session, inputs: Sequence[Any], source: str, target: Target, *,
-                 listings: bool = False, causes: bool = False) -> Examined:
+                 listings: bool = False, causes: bool = False,
+                 begun: SurveyBegun | None = None) -> Examined:
     """Calls the learner's function and examines its launches.
 
     Of an autotuner's configurations the one that is predicted to be the fastest is reported, as a
@@ -103,7 +113,7 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
         if findings or outcome.recording is None:
             return Examined(findings=tuple(findings))
         examined = examine(session, outcome.recording, inputs, source, target,
-                           listings=listings, causes=causes)
+                           listings=listings, causes=causes, begun=begun)
         if any(finding.code != "T05" for finding in examined.findings):
             return examined
         candidates.append(examined)
@@ -112,7 +122,8 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
 
 
 def examine(session: Session, recording: Recording, inputs: Sequence[Any], source: str,
-            target: Target, *, listings: bool = False, causes: bool = False) -> Examined:
+            target: Target, *, listings: bool = False, causes: bool = False,
+            begun: SurveyBegun | None = None) -> Examined:
     """Compiles and surveys every launch of a recording.
 
     Args:
@@ -120,6 +131,7 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
         source: the learner's file.
         listings: give PTX, SASS and live registers with their lines too.
         causes: find the arguments that make accesses narrow, by compiling with other ones.
+        begun: a survey for this target, which is used if it is of this recording.
 
     Raises:
         grader.processes.replies.Stopped: a process did not survive it.
@@ -127,10 +139,10 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
     compiled = session.begin_compile(recording, target, whole=True)()
     if compiled.findings:
         return Examined(findings=compiled.findings)
-    resident = [max(1, binary.occupancy.programs * target.multiprocessors)
-                for binary in compiled.binaries]
-    surveyed = session.survey(recording, inputs, resident, target,
-                              [binary.layouts for binary in compiled.binaries])
+    if begun is None or begun.recording != recording:
+        begun = SurveyBegun(recording, begin_survey(
+            session, recording, inputs, compiled.binaries, target))
+    surveyed = begun.surveyed()
     times = session.time(recording, surveyed.surveys, target)
     rows = zip(recording.launches, compiled.binaries, surveyed.surveys, times.launches,
                 strict=True)
@@ -153,6 +165,18 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
                     for one, launch in zip(observed, recording.launches, strict=True)]
         defects = of_call(observed, target)
     return Examined(tuple(launches), defects, surveyed.findings, surveyed.unknown, times.whole)
+
+
+def begin_survey(session: Session, recording: Recording, inputs: Sequence[Any],
+                 binaries: Sequence[Binary], target: Target) -> Later[Surveyed]:
+    """Begins to survey launches, of which ``binaries`` are the code.
+
+    Raises:
+        grader.processes.replies.Stopped: the executor did not survive the launches before.
+    """
+    resident = [max(1, binary.occupancy.programs * target.multiprocessors) for binary in binaries]
+    return session.begin_survey(recording, inputs, resident, target,
+                                [binary.layouts for binary in binaries])
 
 
 def _tensors(launch: Launch) -> tuple[dict[str, int], dict[str, int]]:

@@ -295,10 +295,10 @@ class Session(AbstractContextManager["Session"]):
                                     replies.variants_of,
                                     recordings=[to_json(one) for one in recordings])()
 
-    def survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
-               target: Target, layouts: Sequence[Sequence[AccessLayout]] = (),
-               ) -> replies.Surveyed:
-        """Estimates the traffic of the launches at the size of ``inputs`` from some programs.
+    def begin_survey(self, recording: Recording, inputs: Sequence[Any], resident: Sequence[int],
+                     target: Target, layouts: Sequence[Sequence[AccessLayout]] = (),
+                     ) -> Later[replies.Surveyed]:
+        """Begins to estimate the traffic of the launches at the size of ``inputs``.
 
         Args:
             resident: how many programs of each launch the target holds at the same time.
@@ -306,7 +306,7 @@ class Session(AbstractContextManager["Session"]):
         """
         without_values = not any(_has_values(value) for value in inputs)
         if without_values and (kept := self._kept.read_surveys(recording, resident, target)):
-            return replies.Surveyed(kept)
+            return lambda: replies.Surveyed(kept)
 
         def begin() -> Later[dict[str, Any]]:
             with _packed(inputs) as arena:
@@ -315,10 +315,13 @@ class Session(AbstractContextManager["Session"]):
                            "layouts": to_builtins(layouts)}
                 return self.processes.ask("executor", request, [arena.fd], SURVEY_S, "a kernel")
 
-        surveyed = _begun(begin, lambda reply: replies.surveyed_of(reply, recording))()
-        if without_values and not surveyed.findings:
-            self._kept.write_surveys(recording, resident, target, surveyed.surveys)
-        return surveyed
+        def read(reply: dict[str, Any]) -> replies.Surveyed:
+            surveyed = replies.surveyed_of(reply, recording)
+            if without_values and not surveyed.findings:
+                self._kept.write_surveys(recording, resident, target, surveyed.surveys)
+            return surveyed
+
+        return _begun(begin, read)
 
     def time(self, recording: Recording, surveys: Sequence[Survey | None],
              target: Target) -> replies.Times:

@@ -558,8 +558,34 @@ def test_launches_of_a_call_go_to_the_compiler_of_their_kernel(graded, uncached,
     assert len({compiler for compiler, _ in asked}) == 2
 
 
-def test_code_that_was_begun_ahead_is_asked_for_once(graded, monkeypatch, tmp_path):
-    monkeypatch.setenv("TRITONLAB_CACHE", str(tmp_path / "cache"))
+def test_a_compiler_gets_kernels_while_the_other_one_has_more_requests(
+        graded, uncached, monkeypatch):
+    asked: dict[str, set[int]] = {}
+    ask = Processes.ask
+
+    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
+        later = ask(self, role, request, *args, **more)
+        if request["op"] == "compile":
+            [dtype] = more["alike"][1]
+            asked.setdefault(dtype, set()).add(self._compiled_by[more["alike"]])
+        return later
+
+    monkeypatch.setattr(Processes, "ask", asks)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    suite = replace(SMALL, cases=[correctness(f"{n} of {dtype}", rand(n, dtype=dtype))
+                                  for dtype, n in (("float32", 4), ("float16", 5),
+                                                   ("bfloat16", 6))] + [
+        performance(f"{n} counted", rand(n), spills=0) for n in (64, 128)])
+
+    report = graded(KERNEL, suite)
+
+    assert report.verdict is Verdict.PASSED
+    assert asked == {"float32": {0}, "float16": {1}, "bfloat16": {1}}
+
+
+@pytest.mark.parametrize("cache", ["cache", "off"])
+def test_code_that_was_begun_ahead_is_asked_for_once(graded, monkeypatch, tmp_path, cache):
+    monkeypatch.setenv("TRITONLAB_CACHE", "off" if cache == "off" else str(tmp_path / cache))
     asked = []
     ask = Processes.ask
     monkeypatch.setattr(Processes, "ask", lambda self, role, request, *args, **more: (
@@ -582,6 +608,21 @@ def test_two_compilers_predict_for_a_call_what_one_does(graded, uncached, monkey
     together = graded(TWO_KERNELS, suite)
 
     assert apart.results[1].predicted == together.results[1].predicted is not None
+
+
+def test_measured_cases_are_surveyed_once_and_before_the_first_is_timed(
+        graded, uncached, monkeypatch):
+    asked = []
+    ask = Processes.ask
+    monkeypatch.setattr(Processes, "ask", lambda self, role, request, *args, **more: (
+        asked.append(request["op"]), ask(self, role, request, *args, **more))[1])
+    suite = replace(SMALL, cases=[correctness("four", rand(4)), *(performance(
+        f"{n} measured", rand(n), pass_at=0.5) for n in (1 << 20, 1 << 21))])
+
+    report = graded(KERNEL, suite)
+
+    assert all(one.predicted for one in report.results[1:3])
+    assert [op for op in asked if op in ("survey", "time")] == ["survey"] * 2 + ["time"] * 2
 
 
 def launch(*arguments: Argument, kernel: str = "f", **options: int) -> Recording:
