@@ -361,9 +361,13 @@ def test_cases_that_failed_last_come_first(session):
     session.until("graded")
     session.save(WRONG)
     session.until("graded", 2)
+    session.save(RIGHT)
+    session.until("graded", 3)
+    session.save(WRONG)
+    session.until("graded", 4)
 
     failed = tuple(r.name for r in toy.FAILING if r.verdict is Verdict.FAILED)
-    assert session.firsts == [(), failed]
+    assert session.firsts == [(), failed, failed, failed]
 
 
 def test_a_newer_save_cancels_the_grade_and_only_the_newest_gets_a_verdict(session):

@@ -61,6 +61,7 @@ class Watch:
         self._clock = clock
         self._code = 0
         self._grade: Grade | None = None
+        self._failed: list[str] = []  # names of cases, of the last grade with failures
         self._question: Act | None = None
         self._over = False
         self._saves = contextlib.ExitStack()
@@ -134,7 +135,7 @@ class Watch:
         self._saves.close()
         self._regrader.cancel()
         self._grade = None
-        self.submission, self.report = submission, None
+        self.submission, self.report, self._failed = submission, None, []
         self._begin()
 
     def run_aside(self, command: Sequence[str], *, reads: bool) -> int | None:
@@ -224,7 +225,7 @@ class Watch:
                 self._heed(event)
 
     def _look_at(self, content: Content) -> None:
-        """Grades a save, first the cases that failed last."""
+        """Grades a save, first the cases that failed last, whatever passed since."""
         if content.complaint:
             self._regrader.cancel()
             self._grade = None
@@ -233,9 +234,7 @@ class Watch:
             self.tell(f"{content.complaint} Put your exercise back there; it is graded then. "
                       f"Or {fresh}.")
             return
-        failed = [r.name for r in self.report.results if r.verdict is Verdict.FAILED] \
-            if self.report else []
-        job = self._regrader.begin(self.submission, failed)
+        job = self._regrader.begin(self.submission, self._failed)
         self._grade = Grade(job)
         self.view.began(job.number, time.strftime("%H:%M:%S"))
 
@@ -251,6 +250,8 @@ class Watch:
               result: grading.SaveResult) -> None:
         self._grade = None
         self.report, self._code = report, report.exit_code
+        self._failed = [r.name for r in report.results
+                        if r.verdict is Verdict.FAILED] or self._failed
         self.view.graded(self.module, report, result.reading, early, result.complaint,
                          self._onward(report, result))
         self.view.resting(self.actions)
