@@ -19,7 +19,7 @@ _DOCUMENTS = frozenset(("__doc__", "getdoc"))
 
 @dataclass(frozen=True)
 class _FilePiece(Piece):
-    """A function of a file, or, without a name, all of the file that runs when it is imported."""
+    """A function or constant of a file; without a name, all else that runs at its import."""
 
     file: str
     name: str
@@ -30,8 +30,8 @@ def changes(entry: str, before: Mapping[str, str], after: Mapping[str, str],
             roots: Iterable[str]) -> bool:
     """Whether a call of ``entry`` may run anything that differs between two versions.
 
-    A function is reached where something that is reached names it, and so is a file, by its own
-    name or that of its package: more is taken for reached than ever runs.
+    A function or a constant is reached where something that is reached names it, and so is a file,
+    by its own name or that of its package: more is taken for reached than ever runs.
 
     Args:
         entry: a function of the submission.
@@ -72,12 +72,26 @@ def _pieces(file: str, text: str, root: bool) -> list[_FilePiece]:
             functions.setdefault(node.name, []).append(node)
             at_once += [*node.decorator_list, *node.args.defaults,
                         *filter(None, node.args.kw_defaults)]
+        elif name := _constant(node):
+            functions.setdefault(name, []).append(node)
         else:
             at_once.append(node)
     return [_FilePiece((*by_file, frozenset((name,))) if name else by_file,
                        frozenset().union(*(_words(node, texts=looks_up) for node in nodes)),
                        file, name, "\n".join(map(ast.dump, nodes)))
             for name, nodes in (("", at_once), *functions.items())]
+
+
+def _constant(node: ast.stmt) -> str:
+    """The name that a statement gives a literal; empty where it does anything else."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value) if not name.startswith("__"):
+            try:
+                ast.literal_eval(value)
+            except (ValueError, TypeError, MemoryError, RecursionError):
+                return ""
+            return name
+    return ""
 
 
 def _parsed(text: str) -> ast.Module:
