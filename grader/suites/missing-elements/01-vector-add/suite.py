@@ -63,7 +63,7 @@ suite = Suite(
     cost=lambda x, y: Cost(bytes=3 * x.nbytes, flops=x.numel()),
     blanks=15,
     contiguous_result=True,
-    bench=Bench("elements", tuple(1 << power for power in range(16, 27, 2)),
+    bench=Bench("elements", (*(1 << power for power in range(16, 27, 2)), (1 << 26) + 13),
                 lambda n: (rand(n), rand(n)), peer_name="x + y"),
     cases=[
         correctness("10 000 floats", *pair(rand, 10_000), public=True),

@@ -104,7 +104,7 @@ suite = Suite(
     reversed_peer=reversed_peer,
     moves="deny",  # the kernel has to use the strides
     cost=cost,
-    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 8_192),
+    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 5_000, 8_192),
                 lambda n: pair(n, n, n, dtype="float16"), at="square matrices of float16",
                 peer=torch.matmul, peer_name="torch.matmul"),
     cases=[

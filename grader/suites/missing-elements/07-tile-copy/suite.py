@@ -42,7 +42,7 @@ suite = Suite(
     contiguous_result=True,
     moves="deny",  # moving elements is the task
     cost=lambda x: Cost(bytes=2 * x.numel() * x.element_size()),
-    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 8_192),
+    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 5_000, 8_192),
                 lambda n: (rand(n, n).mT,), at="transposed square matrices of float32",
                 peer_name="x.contiguous()"),
     cases=[

@@ -181,7 +181,7 @@ suite = Suite(
     peer=peer,
     cost=lambda x: Cost(bytes=2 * x.numel() * x.element_size()),
     contiguous_result=True,
-    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 8_192),
+    bench=Bench("rows and columns", (256, 512, 1_024, 2_048, 4_096, 5_000, 8_192),
                 lambda n: (rand(1, n, n),), at="one matrix of float32",
                 peer_name="x.mT.contiguous()"),
     moves="deny",
