@@ -41,7 +41,10 @@ class Given:
         else:
             flat = torch.empty(count + self.offset, dtype=dtype, device=device)[self.offset:]
             if device != "cpu":
-                _ = flat.normal_() if dtype.is_floating_point else flat.zero_()
+                if dtype.is_floating_point:
+                    flat.copy_(torch.randn(count, device=device))
+                else:
+                    flat.zero_()
         return flat.view(self.shape)
 
 

@@ -14,8 +14,13 @@ from . import (
     strangers,
     styles,
     transposes,
+    unseen,
+    unseen_products,
 )
 
-CASES = tuple(case for room in (elementwise, rows, transposes, reductions, gathers, products,
-                                attention, loops, styles, strangers, steps)
-              for case in room.family.cases)
+UNSEEN = (*unseen.CASES, *unseen_products.CASES)
+"""Kernels that the timing model was not fitted to."""
+
+CASES = (*(case for room in (elementwise, rows, transposes, reductions, gathers, products,
+                            attention, loops, styles, strangers, steps)
+           for case in room.family.cases), *UNSEEN)
