@@ -14,7 +14,7 @@ from grader.recording.launch_stats import Prediction
 from tritonlab.render import unit_times
 from tritonlab.render.screen import Screen
 
-KEPT = Path(__file__).parents[1] / "benchmarks" / "results" / "h200-2026-11-21-performance.json"
+KEPT = Path(__file__).parents[1] / "benchmarks" / "results" / "h200-2026-11-27-performance.json"
 PRODUCT = Prediction(1e-3, "compute", "dram", {
     "dram": 0.2e-3, "l2": 0.4e-3, "compute": 0.9e-3, "latency": 0.0, "launch": 0.1e-3,
     "programs": 0.001e-3, "atomics": 0.0}, {"tensor": 0.7e-3, "xu": 0.3e-3, "fma": 0.0})
@@ -56,11 +56,11 @@ def test_the_plain_text_has_the_same_numbers_as_the_bars():
     assert sum("███" in line for line in bars.splitlines()) == len(unit_times.busy(PRODUCT)) + 1
     assert max(map(len, bars.splitlines())) <= 80
     for text in (plain, bars):
-        assert "15 kernels bound by tensor cores" in " ".join(text.split())
+        assert "21 kernels bound by tensor cores" in " ".join(text.split())
 
 
 def test_a_unit_without_measurements_has_an_unknown_error():
-    divided = Prediction(1e-3, "compute", "dram", PRODUCT.parts, {"fp64": 0.9e-3})
+    divided = Prediction(1e-3, "compute", "dram", PRODUCT.parts, {"fma": 0.9e-3})
 
     assert unit_times.accuracy(divided).startswith("Error: unknown")
 

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterator
+from math import ceil
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ _LOCATION = re.compile(r"^[ \t]*\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)(.*)$", re
 _INLINED = re.compile(r"inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)")
 _CALLER = re.compile(r"@\[[ \t]*([^@\[\]]+?):(\d+):(\d+)")
 _DEPOT = re.compile(r"\.local[ \t]+[^;\n]*?__local_depot\d+\[(\d+)\]")
+_STACK_UNIT = 8  # bytes; the assembler rounds a thread's stack up to a multiple
 _COMMENT = re.compile(r"//.*")
 _NUMBERED = 1 << 20  # beyond the lines of any file
 _ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
@@ -225,8 +227,8 @@ class _Sources:
 
 
 def declared_stack(ptx: str) -> int:
-    """Bytes of local memory that each thread needs for variables, such as those of a print."""
-    return sum(map(int, _DEPOT.findall(ptx)))
+    """Bytes of a thread's stack for variables: those of a print, or the slow path of a sine."""
+    return _STACK_UNIT * ceil(sum(map(int, _DEPOT.findall(ptx))) / _STACK_UNIT)
 
 
 def sha256(ptx: str) -> str:

@@ -61,6 +61,12 @@ def row_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def sine_kernel(x_ptr, BLOCK: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tl.store(x_ptr + offs, tl.sin(tl.load(x_ptr + offs)))
+
+
+@triton.jit
 def printing_kernel(x_ptr, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + tl.arange(0, BLOCK))
     tl.device_print("x", x)
@@ -271,6 +277,13 @@ def test_what_is_printed_is_no_spill():
 
     assert ptx.declared_stack(made.asm["ptx"]) > 0
     assert binary_of(made, find("h100"), "printing_kernel", {}).spill_bytes == 0
+
+
+def test_the_table_of_a_sine_is_no_spill():
+    made = compiled(sine_kernel, x_ptr=address("float32", 0), BLOCK=512)
+
+    assert "__local_depot0[28]" in made.asm["ptx"]  # the assembler makes a stack of 32 bytes
+    assert binary_of(made, find("h100"), "sine_kernel", {}).spill_bytes == 0
 
 
 def test_a_loop_is_pipelined_where_it_asks_for_it():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import triton
 import triton.language as tl
+from packaging.version import Version
 
 from .case import Case, Family, Given, matrices, vectors
 
@@ -17,6 +18,8 @@ scans = Family("scans and sorts")
 rows = Family("rows")
 reuse = Family("reuse in L2 and L1")
 N = 1 << 24
+OLD = Version(triton.__version__) < Version("3.7")
+"""Triton 3.6 lets threads run down rows where no axis is contiguous: 17 times as long as a copy."""
 
 
 # -- arithmetic with bounds that are known at run time -------------------------------------------
@@ -560,7 +563,8 @@ def pair_rope_kernel(x_ptr, cos_ptr, sin_ptr, y_ptr, length, HALF: tl.constexpr,
 
 @rows("rotated neighbors of heads of 128, fp16",
       (Given((512, 4096, 128), "float16"), Given((4096, 64)), Given((4096, 64)),
-       Given((512, 4096, 128), "float16")))
+       Given((512, 4096, 128), "float16")),
+      "scattered requests" if OLD else ())
 def _(x, cos, sin, y):
     pair_rope_kernel[(4096 // 32, 512)](x, cos, sin, y, 4096, HALF=64, ROWS=32)
 
