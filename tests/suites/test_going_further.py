@@ -60,6 +60,40 @@ def test_products_of_any_size(sizes: tuple[int, int, int]) -> None:
     torch.testing.assert_close(c.double(), a.double() @ b.double(), rtol=2e-3, atol=2e-2)
 
 
+@pytest.mark.parametrize("channels", [3, 40])
+@pytest.mark.parametrize(("stride", "padding"), [(1, 1), ((2, 3), (0, 2))])
+def test_convolution_in_channels_last(channels: int, stride: int | tuple[int, int],
+                                      padding: int | tuple[int, int]) -> None:
+    x = torch.randn(3, channels, 7, 9, dtype=torch.float16)
+    w = torch.randn(70, channels, 3, 2, dtype=torch.float16)
+    for bias, memory in ((torch.randn(140, dtype=torch.float16)[::2], torch.contiguous_format),
+                         (None, torch.channels_last)):
+        with interpreted():
+            out = solution("conv2d").conv2d_channels_last(
+                x.contiguous(memory_format=memory), w.contiguous(memory_format=memory), bias,
+                stride, padding)
+
+        exact = F.conv2d(x.double(), w.double(), None if bias is None else bias.double(), stride,
+                         padding)
+        assert out.is_contiguous(memory_format=torch.channels_last)
+        torch.testing.assert_close(out.double(), exact, rtol=2e-3, atol=2e-2)
+
+
+def test_a_convolution_in_channels_last_of_float32_or_no_image_is_the_one_that_is_taught() -> None:
+    module = solution("conv2d")
+    x, w = torch.randn(2, 4, 7, 9), torch.randn(5, 4, 3, 2)
+
+    with interpreted():
+        out = module.conv2d_channels_last(x, w, padding=1)
+        none = module.conv2d_channels_last(x[:0].half(), w.half())
+
+    assert out.is_contiguous(memory_format=torch.channels_last)
+    torch.testing.assert_close(out, F.conv2d(x, w, padding=1), rtol=1e-5, atol=1e-5)
+    assert none.shape == (0, 5, 5, 8)
+    with pytest.raises(ValueError, match="weight: expected a window that fits"):
+        module.conv2d_channels_last(x[:, :, :2].half(), w.half())
+
+
 @pytest.mark.parametrize("act", ["relu", "silu"])
 def test_a_persistent_layer(act: str) -> None:
     x, w = (torch.randn(rows, 520, dtype=torch.float16) for rows in (600, 528))

@@ -200,6 +200,98 @@ def check_tensors(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | No
                          f"output channel, got {tuple(bias.shape)}")
 
 
+# ---------------------------------------------------------------------------------------------
+# Going further: channels last
+#
+# In channels_last memory, an image is [H, W, C] and a filter [KH, KW, C]. The C elements of a pixel
+# are contiguous, and those of its right neighbor follow. So a row of a window is one run of KW * C
+# contiguous elements, as is a row of a filter: no tap is decoded. If C is a multiple of 8, a thread
+# copies 16 bytes at once, asynchronously. With 64 channels in 16 bits, a window of 3 x 3 is 3 runs
+# of 192 elements, or 72 copies of 16 bytes; in NCHW it is 576 loads of 2 bytes.
+
+
+@triton.jit
+def channels_last_kernel(
+    x_ptr, w_ptr, bias_ptr, out_ptr,  # [N, H, W, C], [OC, KH, KW, C], [OC] or None, [N, OH, OW, OC]
+    N, H, W, OC, OH, OW,
+    stride_h, stride_w, pad_h, pad_w,
+    C: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+):
+    """The product of conv2d_kernel, with taps in the order (i, j, c). Offsets have 32 bits."""
+    tiles_n = tl.cdiv(OC, BLOCK_N)
+    number = tl.program_id(0)  # programs that share windows are adjacent
+    pixels = number // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)
+    filters = number % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)
+    n = pixels // (OH * OW)
+    first_row = pixels // OW % OH * stride_h - pad_h
+    first = (pixels % OW * stride_w - pad_w) * C  # of a run, within a row of W * C elements
+    windows = (n * H + first_row) * W * C + first
+
+    run = KW * C
+    steps = tl.cdiv(run, BLOCK_K)
+    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+    for step in range(KH * steps):  # one loop, so that loads stay ahead across runs
+        i = step // steps
+        k = step % steps * BLOCK_K + tl.arange(0, BLOCK_K)
+        row = first_row + i
+        at = first[:, None] + k[None, :]
+        row_in = (n < N) & (row >= 0) & (row < H)
+        x_in = row_in[:, None] & (at >= 0) & (at < W * C) & (k < run)[None, :]
+        x = tl.load(x_ptr + (windows + i * W * C)[:, None] + k[None, :], mask=x_in, other=0.0)
+
+        w_in = (filters < OC)[:, None] & (k < run)[None, :]
+        w = tl.load(w_ptr + filters[:, None] * (KH * run) + (i * run + k)[None, :], mask=w_in,
+                    other=0.0)
+
+        sums = tl.dot(x, w.T, sums)
+
+    if bias_ptr is not None:
+        sums += tl.load(bias_ptr + filters, mask=filters < OC, other=0.0)[None, :]
+    tl.store(out_ptr + pixels[:, None] * OC + filters[None, :], sums.to(out_ptr.dtype.element_ty),
+             mask=(n < N)[:, None] & (filters < OC)[None, :])
+
+
+def conv2d_channels_last(
+    x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None,
+    stride: Pair = 1, padding: Pair = 0,
+) -> torch.Tensor:
+    """Returns ``conv2d(...)`` in channels_last memory, fast for 16-bit tensors.
+
+    Shapes, strides and errors are those of ``conv2d``; there is no dilation. Tensors with other
+    strides than channels_last are copied. float32 and tensors of 2**31 elements take ``conv2d``.
+
+    Share of the speed of cuDNN in channels_last, H200, float16, windows of 3 x 3: 32 images of 64 x
+    56 x 56 to 64 channels, 15 % with ``conv2d`` and 140 % with this kernel; 16 images of 256 x 14 x
+    14 to 256 channels, 9 % and 94 %.
+    """
+    check_tensors(x, weight, bias)
+    stride_h, stride_w = pair("stride", stride, least=1)
+    pad_h, pad_w = pair("padding", padding, least=0)
+    n, c, h, w = x.shape
+    oc, _, kh, kw = weight.shape
+    oh = window_positions(h, kh, stride_h, pad_h, 1)
+    ow = window_positions(w, kw, stride_w, pad_w, 1)
+    most = max(x.numel(), weight.numel(), n * oc * oh * ow)
+    if x.dtype == torch.float32 or min(n, oc, oh, ow) < 1 or most >= 2**31:
+        out = conv2d(x, weight, bias, stride, padding)
+        return out.contiguous(memory_format=torch.channels_last)
+    x, weight = (tensor.contiguous(memory_format=torch.channels_last) for tensor in (x, weight))
+    bias = None if bias is None else bias.contiguous()
+
+    out = torch.empty((n, oc, oh, ow), dtype=x.dtype, device=x.device,
+                      memory_format=torch.channels_last)
+    # H200: with 128 pixels, the first layer of the docstring takes 7 % less time, the second 16 %
+    # more.
+    block_m, block_n = 64, 64
+    block_k = min(64, max(16, triton.next_power_of_2(kw * c)))
+    channels_last_kernel[(triton.cdiv(n * oh * ow, block_m) * triton.cdiv(oc, block_n),)](
+        x, weight, bias, out, n, h, w, oc, oh, ow, stride_h, stride_w, pad_h, pad_w,
+        C=c, KH=kh, KW=kw, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k,
+    )
+    return out
+
+
 if __name__ == "__main__":
     import tritonlab
 
