@@ -204,19 +204,25 @@ def matmul(dtype: torch.dtype) -> dict[str, Peer]:
             **({"tutorial03": tutorial_matmul} if dtype != torch.float32 else {})}
 
 
+def in_channels_last(function: Peer) -> Peer:
+    """A convolution of inputs that are turned at its first call: that is not part of the work."""
+    turned: list[torch.Tensor] = []
+
+    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+        if not turned:
+            turned.extend(t.contiguous(memory_format=torch.channels_last) for t in (x, weight))
+        return function(*turned, bias)
+
+    return run
+
+
 def conv2d(stride: int, padding: int, dtype: torch.dtype) -> dict[str, Peer]:
     """cuDNN in both orders of memory; it rounds float32 factors to TF32 unless told otherwise."""
     def function(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
         return F.conv2d(x, weight, bias, stride, padding)
 
-    turned: list[torch.Tensor] = []
-
-    def channels_last(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        if not turned:  # turning them is not part of the work
-            turned.extend(t.contiguous(memory_format=torch.channels_last) for t in (x, weight))
-        return F.conv2d(turned[0], turned[1], bias, stride, padding)
-
-    peers: dict[str, Peer] = {"torch": function, "torch channels last": channels_last}
+    peers: dict[str, Peer] = {"torch": function,
+                              "torch channels last": in_channels_last(function)}
     if dtype == torch.float32:
         def in_full(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
             with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
