@@ -9,7 +9,7 @@ import msgspec
 
 from grader.finding import MemoryAccess, Unstored
 from grader.recording.launch_stats import LaunchFacts
-from grader.recording.model import Recording, View, views_of
+from grader.recording.model import Recording, views_of
 from grader.report import Finding
 from grader.submission import dataflow, syntax
 
@@ -87,7 +87,7 @@ def _stores(recording: Recording, facts: Sequence[LaunchFacts], number: int) -> 
     return {line for launch, fact in zip(launches, facts, strict=True)
             for line in _lines([fact], "store", frozenset(
                 name for name, argument in launch.arguments.items()
-                if isinstance(argument.value, View) and argument.value.storage == storage))}
+                if any(view.storage == storage for view in views_of(argument))))}
 
 
 def _lines(facts: Sequence[LaunchFacts], kind: str,

@@ -621,6 +621,20 @@ def test_why_elements_are_not_stored_is_told_by_what_was_launched(graded, name):
     assert means in finding.means
 
 
+def test_a_store_through_a_descriptor_is_one_to_its_tensor(graded):
+    described = KERNEL.replace("n, BLOCK", "n, out_desc, BLOCK").replace(
+        STORE, "    out_desc.store([tl.program_id(0) * BLOCK], x * 2)\n").replace(
+        LAUNCH, "    from triton.tools.tensor_descriptor import TensorDescriptor\n"
+                "    desc = TensorDescriptor.from_tensor(out, [64])\n"
+                "    double_kernel[(1,)](x, out, x.numel(), desc, BLOCK=64)\n")
+
+    finding = graded(described, only="a thousand, as floats").first_failure.findings[0]
+
+    assert finding.code == "M03"
+    assert "the only program stored other elements." in finding.seen
+    assert "the grid is too small" in finding.means
+
+
 ROWS = '''\
 import torch
 import triton
