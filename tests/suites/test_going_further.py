@@ -48,7 +48,7 @@ def test_layer_norm_of_any_width(shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("sizes", [(513, 1_000, 520), (600, 512, 513), (512, 512, 512),
-                                   (5, 1_000, 8)], ids=["hints", "padding", "even", "small"])
+                                   (5, 1_000, 8)], ids=["described", "copied", "even", "small"])
 def test_products_of_any_size(sizes: tuple[int, int, int]) -> None:
     m, n, k = sizes
     a, b = torch.randn(m, k, dtype=torch.float16), torch.randn(k, n, dtype=torch.float16)
@@ -103,6 +103,17 @@ def test_a_persistent_layer(act: str) -> None:
         y = solution("fused-operations").linear_bias_act_persistent(x, w / 23, b, act)
 
     exact = getattr(F, act)(F.linear(x.double(), (w / 23).double(), b.double()))
+    torch.testing.assert_close(y.double(), exact, rtol=2e-3, atol=5e-3)
+
+
+def test_a_persistent_layer_with_relu() -> None:
+    x, w = (torch.randn(rows, 520, dtype=torch.float16) for rows in (600, 528))
+    b = torch.randn(1056, dtype=torch.float16)[::2]
+
+    with interpreted():
+        y = solution("warp-specialization").linear_relu_persistent(x, w / 23, b)
+
+    exact = torch.relu(F.linear(x.double(), (w / 23).double(), b.double()))
     torch.testing.assert_close(y.double(), exact, rtol=2e-3, atol=5e-3)
 
 
