@@ -56,9 +56,9 @@ def fp8_sums(imprecise: int | None) -> Function:
         (m, k), n = a_q.shape, b_q_t.shape[0]
         c = torch.empty((m, n), dtype=torch.float32, device=a_q.device)
         solution("fp8-matmul").matmul_fp8_kernel[(triton.cdiv(m, 128) * triton.cdiv(n, 128),)](
-            a_q, b_q_t, c, scale_a, scale_b, None, None, a_q.stride(0), b_q_t.stride(0), 0, 0,
-            m, n, k, BLOCK_M=128, BLOCK_N=128, BLOCK_K=128, GROUP_M=8, IMPRECISE=imprecise,
-            DESCRIBED=False, num_warps=8, num_stages=3)
+            a_q, b_q_t, c, scale_a, scale_b, a_q.stride(0), b_q_t.stride(0), 0, 0, m, n, k,
+            BLOCK_M=128, BLOCK_N=128, BLOCK_K=128, GROUP_M=8, IMPRECISE=imprecise,
+            num_warps=8, num_stages=3)
         return c
     return run
 

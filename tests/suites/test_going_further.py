@@ -142,6 +142,21 @@ def test_scales_of_rows_in_one_launch(columns: int) -> None:
     torch.testing.assert_close(q.float() * scale, x.float(), rtol=2**-4, atol=1e-2)
 
 
+@pytest.mark.parametrize("per_row", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
+def test_a_persistent_product_of_float8(per_row: bool, dtype: torch.dtype) -> None:
+    module = solution("fp8-matmul")
+    a, b_t = torch.randn(600, 272), torch.randn(520, 272)
+
+    with interpreted():
+        (a_q, scale_a), (b_q_t, scale_b) = (
+            module.quantize_fp8(x, per_row=per_row) for x in (a, b_t))
+        c = module.matmul_fp8(a_q, b_q_t, scale_a, scale_b, dtype)
+
+    exact = (a_q.double() * scale_a) @ (b_q_t.double() * scale_b).T
+    torch.testing.assert_close(c.double(), exact, rtol=2e-3, atol=2e-2)
+
+
 @pytest.mark.parametrize("n", [1, 100, 512, 1_537])
 def test_a_vector_and_a_bias_of_any_length(n: int) -> None:
     x, bias = torch.randn(n), torch.randn(n)

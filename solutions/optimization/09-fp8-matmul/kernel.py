@@ -182,14 +182,12 @@ def quantize_fp8(x: torch.Tensor, *, per_row: bool = False) -> tuple[torch.Tenso
 def matmul_fp8_kernel(
     a_ptr, b_ptr, c_ptr,          # [M, K], [N, K], both float8, and contiguous [M, N]
     scale_a_ptr, scale_b_ptr,     # per row of a and of b, or one for all
-    a_desc, b_desc,               # descriptors of a and b, or None
     stride_am, stride_bn,         # in elements, from row to row; rows are contiguous
     stride_sm, stride_sn,         # from scale to scale, 0 for a single one
     M, N, K,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
     GROUP_M: tl.constexpr,        # rows of tiles per group of the tile order
     IMPRECISE: tl.constexpr,      # products that tensor cores may sum before promotion
-    DESCRIBED: tl.constexpr,      # whether tiles are loaded through descriptors
 ):
     """c = scale_a * scale_b * (a @ b.T). One program owns BLOCK_M x BLOCK_N elements of c.
 
@@ -210,13 +208,9 @@ def matmul_fp8_kernel(
 
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
     for step in range(tl.cdiv(K, BLOCK_K)):
-        if DESCRIBED:
-            a = a_desc.load([pid_m * BLOCK_M, step * BLOCK_K])
-            b = b_desc.load([pid_n * BLOCK_N, step * BLOCK_K]).T
-        else:
-            in_k = offs_k < K - step * BLOCK_K
-            a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
-            b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
+        in_k = offs_k < K - step * BLOCK_K
+        a = tl.load(a_ptrs, mask=in_m[:, None] & in_k[None, :], other=0.0)
+        b = tl.load(b_ptrs, mask=in_k[:, None] & in_n[None, :], other=0.0)
         acc = tl.dot(a, b, acc, max_num_imprecise_acc=IMPRECISE)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K
@@ -227,6 +221,37 @@ def matmul_fp8_kernel(
     acc = acc * scale_a[:, None] * scale_b[None, :]
     c_ptrs = c_ptr + offs_m[:, None] * N + offs_n[None, :]
     tl.store(c_ptrs, acc.to(c_ptr.dtype.element_ty), mask=in_m[:, None] & in_n[None, :])
+
+
+@triton.jit
+def persistent_fp8_kernel(
+    a_desc, b_desc, c_desc,    # descriptors of a, b and half a tile of c
+    scale_a_ptr, scale_b_ptr,  # per row of a and of b, or one for all
+    stride_sm, stride_sn,      # from scale to scale, 0 for a single one
+    M, N, K,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
+):
+    """c = scale_a * scale_b * (a @ b.T). One program owns every num_programs-th tile of c."""
+    HALF: tl.constexpr = BLOCK_N // 2
+    tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
+    for tile in tl.range(tl.program_id(0), tiles_m * tiles_n, tl.num_programs(0)):
+        tile_m, tile_n = tl.swizzle2d(tile // tiles_n, tile % tiles_n, tiles_m, tiles_n, GROUP_M)
+        row, col = tile_m * BLOCK_M, tile_n * BLOCK_N
+
+        acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+        for step in range(tl.cdiv(K, BLOCK_K)):
+            a = a_desc.load([row, step * BLOCK_K])
+            b = b_desc.load([col, step * BLOCK_K]).T
+            acc = tl.dot(a, b, acc, max_num_imprecise_acc=BLOCK_K)
+
+        rows = row + tl.arange(0, BLOCK_M)
+        by_row = tl.load(scale_a_ptr + rows * stride_sm, mask=rows < M, other=0.0)
+        halves = acc.reshape(BLOCK_M, 2, HALF).permute(0, 2, 1).split()
+        for half in tl.static_range(2):  # each needs half the registers
+            cols = col + half * HALF + tl.arange(0, HALF)
+            by_col = tl.load(scale_b_ptr + cols * stride_sn, mask=cols < N, other=0.0)
+            c = halves[half] * by_row[:, None] * by_col[None, :]
+            c_desc.store([row, col + half * HALF], c.to(c_desc.dtype))
 
 
 def matmul_fp8(
@@ -251,22 +276,36 @@ def matmul_fp8(
     c = torch.empty((M, N), dtype=out_dtype, device=a_q.device)
     if c.numel() == 0:
         return c
-    # With 4 warps, two programs fit on an SM: while one promotes its sums, the other multiplies.
-    # Pointers would need the registers that this takes, so pointer tiles get 8 warps.
-    described = min(M, N) >= LARGE and all(map(is_described, (a_q, b_q_t)))
     block_m, block_n, block_k = 128, 128, 128
-    grid = (triton.cdiv(M, block_m) * triton.cdiv(N, block_n),)
-    matmul_fp8_kernel[grid](
-        a_q, b_q_t, c, scale_a, scale_b,
-        TensorDescriptor.from_tensor(a_q, [block_m, block_k]) if described else None,
-        TensorDescriptor.from_tensor(b_q_t, [block_n, block_k]) if described else None,
-        a_q.stride(0), b_q_t.stride(0),
-        scale_a.stride(0) if scale_a.dim() else 0, scale_b.stride(0) if scale_b.dim() else 0,
-        M, N, K,
+    tiles = triton.cdiv(M, block_m) * triton.cdiv(N, block_n)
+    steps = [scale.stride(0) if scale.dim() else 0 for scale in (scale_a, scale_b)]
+    has_tma = (capability() or (9, 0)) >= (9, 0)
+    if has_tma and min(M, N) >= LARGE and all(map(is_described, (a_q, b_q_t, c))):
+        # With 4 warps, two programs fit on an SM: while one promotes its sums, the other
+        # multiplies. Persistent ones are 5 % faster at 8,192 than a program per tile, on an H200.
+        persistent_fp8_kernel[(min(tiles, 2 * sm_count(a_q)),)](
+            TensorDescriptor.from_tensor(a_q, [block_m, block_k]),
+            TensorDescriptor.from_tensor(b_q_t, [block_n, block_k]),
+            TensorDescriptor.from_tensor(c, [block_m, block_n // 2]),
+            scale_a, scale_b, *steps, M, N, K,
+            BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8,
+            num_warps=4, num_stages=3,
+        )
+        return c
+    # Pointers take registers, so that the accumulators need twice the warps.
+    matmul_fp8_kernel[(tiles,)](
+        a_q, b_q_t, c, scale_a, scale_b, a_q.stride(0), b_q_t.stride(0), *steps, M, N, K,
         BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP_M=8, IMPRECISE=block_k,
-        DESCRIBED=described, num_warps=4 if described else 8, num_stages=3,
+        num_warps=8, num_stages=3,
     )
     return c
+
+
+def sm_count(x: torch.Tensor) -> int:
+    """Returns the SMs of the GPU of x, or those of an H100 if x is on the CPU."""
+    if x.is_cuda:
+        return torch.cuda.get_device_properties(x.device).multi_processor_count
+    return 132
 
 
 def is_described(x: torch.Tensor) -> bool:
