@@ -62,6 +62,12 @@ def chain_kernel(x_ptr, y_ptr, n, TIMES: tl.constexpr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def sine_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offs, tl.sin(tl.load(x_ptr + offs)))
+
+
+@triton.jit
 def count_kernel(x_ptr, y_ptr):
     tl.load(x_ptr)
     tl.atomic_add(y_ptr, 1)
@@ -131,6 +137,7 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "chain": (chain_kernel, {"n": N, "TIMES": 256, "BLOCK": 1024}),
     "persistent": (persistent_kernel, {"rows": 65536, "n": 8192, "PROGRAMS": 132,
                                        "BLOCK": 1024}),
+    "sine": (sine_kernel, {"BLOCK": 1024}),
     "count": (count_kernel, {"dtype": "int32"}),
     "softmax": (softmax_kernel, {"n": 32768, "BLOCK": 32768, "num_warps": 16}),
     "matmul": (matmul_kernel, {"n": 8192, "M": 128, "N": 128, "K": 64, "dtype": "float16",

@@ -11,8 +11,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+
+from msgspec import structs
 
 from grader.engine.compiler.sass import Code, SassInstruction
 from grader.engine.compiler.timing_model.source_runs import Place, SourceRuns
@@ -21,6 +23,8 @@ from grader.recording.launch_stats import BlockRuns
 REACHES_MEMORY = frozenset((
     "LDG", "STG", "LD", "ST", "LDGSTS", "RED", "REDG", "ATOM", "ATOMG", "UTMALDG", "UTMASTG",
     "UTMAREDG", "UBLKCP"))
+_COMPARES = frozenset(("FSETP", "ISETP", "UISETP", "DSETP", "HSETP2", "PLOP3"))
+_HUGE = "105615"  # from which libdevice reduces arguments of a float32 sine in many steps
 _WAITS = "SYNCS"  # polls a barrier in shared memory: such a loop is a wait, not work
 _LONGEST_WAIT = 8  # instructions of a loop that only waits
 _ALMOST = 1e-6  # tolerance of rounded counts
@@ -72,6 +76,11 @@ class Work:
     @cached_property
     def source(self) -> SourceRuns:
         return SourceRuns(self.blocks)
+
+    def longest(self) -> "Work":
+        """The work of the program whose loops iterate most."""
+        return replace(self, blocks=tuple(
+            structs.replace(one, runs=max(one.runs, one.most)) for one in self.blocks))
 
     def runs(self, place: Place) -> float | None:
         """Executions of a line, called from certain others; None where they were not counted."""
@@ -174,6 +183,31 @@ def _waits(steps: Iterable[SassInstruction]) -> bool:
 def _end(steps: tuple[SassInstruction, ...]) -> int:
     return next((index for index, step in enumerate(steps)
                  if step.name == "EXIT" and not step.predicate), len(steps) - 1)
+
+
+def slow_paths(code: Code) -> list[tuple[int, int]]:
+    """First and last instructions of the reduction of huge arguments of a sine or cosine.
+
+    Hardly any warp executes it: a branch skips it where all arguments are below a limit.
+    """
+    index = {step.address: number for number, step in enumerate(code.instructions)}
+    huge: set[str] = set()  # predicates
+    paths = []
+    for number, step in enumerate(code.instructions):
+        if step.name in _COMPARES:
+            (huge.add if _HUGE in step.operands else huge.discard)(step.operands[0])
+        after = index.get(step.target, 0) if step.target is not None else 0
+        if step.name == "BRA" and step.predicate.lstrip("!") in huge and after > number:
+            paths.append((number + 1, after - 1))
+    return paths
+
+
+def without(flow: Flow, paths: Iterable[tuple[int, int]]) -> Flow:
+    """The same flow, whose warps do not execute some instructions."""
+    runs = list(flow.runs)
+    for first, last in paths:
+        runs[first:last + 1] = [0.0] * (last + 1 - first)
+    return replace(flow, runs=tuple(runs))
 
 
 def _units(steps: tuple[SassInstruction, ...], blocks: tuple[Block, ...], work: Work, threads: int

@@ -18,7 +18,14 @@ from typing import Literal
 from grader.engine.compiler.sass import Code
 from grader.engine.compiler.targets import WARP, Target
 from grader.engine.compiler.time_lower_bound import least_seconds
-from grader.engine.compiler.timing_model.control_flow import Flow, Work, flow_of, width
+from grader.engine.compiler.timing_model.control_flow import (
+    Flow,
+    Work,
+    flow_of,
+    slow_paths,
+    width,
+    without,
+)
 from grader.engine.compiler.timing_model.instruction_costs import (
     PIPES,
     SCHEDULERS,
@@ -47,15 +54,19 @@ _L2_USABLE = 0.6  # share of L2 in which a launch finds data of an earlier one
 _SHARED_READS = 1.5
 """Factor by which further reads of a sector are cheaper than the first: some requests merge in L1
 or between the partitions of L2 [estimated]."""
-_SCATTERED = LINE // SECTOR
-"""Cost of a sector that is fetched alone, in sectors: L2 looks up lines. Measured, column-wise
-softmax and strided stores took 2.1 and 2.6 times as long as their sectors alone explain."""
+_SECTORS_OF_LINE = LINE // SECTOR
+_LONE = {"load": 2.0, "store": 4.0}
+"""Cost of a sector that a request accesses alone in its line, in sectors of whole lines: a slice of
+L2 reads two sectors at once, and merges a part of a sector into its line. Measured on an H200:
+loads of random elements and of columns 1.8 and 1.9, stores of columns 4.2."""
 _ALONE = 0.9  # sectors per lane from which every lane has a sector of its own
-_ATOMIC_LANES = 0.03  # atomics of lanes per byte that L2 delivers, spread over L2 [estimated]
+_ATOMIC = 2.8
+"""Cost of the atomics of a request on one sector, in sectors that L2 delivers: 2.7 for one lane and
+2.9 for eight, measured on an H200 with 2**20 counters."""
 _LANES_OF_LINE = LINE // 4
-_SAME = 2.0
-"""Multiple of the eight lanes that fit a sector from which atomics hit the same addresses again:
-L2 then serializes the atomics of a line, as a histogram of 256 bins showed on an H200."""
+_ONE_LINE = 0.65
+"""Rate of the atomics on different sectors of a line, of those on one address: L2 serializes both.
+Measured on an H200 with 1,024 counters, 0.58 for random and 0.72 for adjacent ones."""
 _TAIL_WAVES = 12  # waves beyond which programs end at different times: no tail effect
 GAP = 12e-6  # seconds from one launch of Python to the next, measured on an H200
 _OFTEN = 8  # a tensor stays in L2 if it takes an eighth of it and each sector is read eight times
@@ -85,12 +96,19 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
                            dict[str, float].fromkeys(PIPES, 0.0))
     flops_of = {index: each * binary.warps for index, step in enumerate(code.instructions)
                 if (each := multiplied(step)) > 1}
-    flow = flow_of(code, _work_of(survey, flops_of), binary.warps * WARP, flops_of)
+    work, threads = _work_of(survey, flops_of), binary.warps * WARP
+    slow = slow_paths(code)
+    flow = without(flow_of(code, work, threads, flops_of), slow)
+    longest = without(flow_of(code, work.longest(), threads, flops_of), slow)
     warm = not cold and _footprint(survey) <= _L2_USABLE * target.l2
     cycles = _busy(binary, code, flow, survey, target)
     busy = max(*cycles.values(), _norm(_PRODUCTS, [cycles["tensor"], cycles["xu"]]))
-    alone = latency(code, flow, target, binary.warps, _latencies(survey, target, warm))
+    latencies = _latencies(survey, target, warm)
+    alone = latency(code, flow, target, binary.warps, latencies)
     compute, waiting, multiprocessors = _waves(binary, survey, target, busy, alone)
+    if longest.runs != flow.runs:
+        multiprocessors = max(multiprocessors, latency(
+            code, longest, target, binary.warps, latencies) / target.clock)
     beyond_l1, beyond_l2 = _spilled(binary, code, flow, survey, target)
     parts = {
         "dram": (_dram(survey, warm) + beyond_l2) / target.dram,
@@ -176,6 +194,10 @@ def _latencies(survey: Survey, target: Target, warm: bool) -> dict[int | None, f
         in_l2 = warm or small or row.tensor in loaded
         loaded.add(row.tensor)
         cycles = float(target.latency_l2 if in_l2 else target.latency_dram)
+        looped = row.line is not None and survey.executions.get(row.line, 1.0) > 1
+        if looped and row.redundancy > 1 and row.bytes <= row.unique_sectors * SECTOR:
+            first = 1 / row.redundancy  # an earlier iteration brought the sector to L1
+            cycles = first * cycles + (1 - first) * target.latency_l1
         latencies[row.line] = max(cycles, latencies.get(row.line, 0.0))
     return latencies
 
@@ -216,8 +238,8 @@ def _ways(binary: Binary) -> dict[tuple[int | None, str], float]:
 def _lookups(row: Traffic) -> float:
     """Cycles of L1 for an access: it looks up one line of a request, or moves 128 bytes of it."""
     if row.requests:
-        return max(row.request_lines, row.request_sectors / _SCATTERED)
-    return row.sectors * _spread(row) / _SCATTERED
+        return max(row.request_lines, row.request_sectors / _SECTORS_OF_LINE)
+    return row.sectors * (1.0 if _lone(row) else 1 / _SECTORS_OF_LINE)
 
 
 def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: float
@@ -270,6 +292,11 @@ def _l2(binary: Binary, survey: Survey, target: Target) -> float:
     weighed = 0.0
     read: dict[str, list[int]] = {}
     for row in sorted(survey.traffic, key=lambda row: row.line or 0):
+        if row.kind == "atomic":
+            continue
+        if row.kind == "store":
+            weighed += _stored(row) * (_LONE["store"] if _lone(row) else 1.0)
+            continue
         again = max(0, row.sectors - row.unique_sectors)
         if row.kind == "load":
             earlier = read.setdefault(row.tensor, [])
@@ -278,7 +305,8 @@ def _l2(binary: Binary, survey: Survey, target: Target) -> float:
                                     for other in earlier):
                 continue
             earlier.append(row.unique_sectors)
-        weighed += (row.sectors - again + again / _SHARED_READS) * _spread(row)
+        weighed += row.sectors * _LONE["load"] if _lone(row) else (
+            row.sectors - again + again / _SHARED_READS)
     return weighed * SECTOR
 
 
@@ -293,19 +321,25 @@ def _l1_bytes(binary: Binary, survey: Survey, target: Target) -> float:
     return _L1 * max(0, target.shared - binary.shared * resident)
 
 
-def _spread(row: Traffic) -> float:
-    """The cost of a sector: that of a whole line where each lane has a sector of its own."""
-    alone = row.lanes and row.sectors >= _ALONE * row.lanes and row.coalescing <= 0.5
-    return float(_SCATTERED) if alone else 1.0
+def _stored(row: Traffic) -> int:
+    """Sectors that reach L2 or its atomic units: L1 does not merge those of different requests."""
+    return max(row.sectors, row.request_sectors)
+
+
+def _lone(row: Traffic) -> bool:
+    """Whether each lane of a request has a sector of its own."""
+    if row.kind == "store" and row.requests:
+        return row.request_sectors >= _ALONE * row.lanes and row.request_use <= 0.5
+    return row.sectors >= _ALONE * row.lanes > 0 and row.coalescing <= 0.5
 
 
 def _atomics(survey: Survey, target: Target) -> float:
     """Seconds of atomics: of the most used line of L2, which serializes them, or of all."""
     if not survey.atomics:
         return 0.0
-    rows = [row for row in survey.traffic if row.kind == "atomic"]
-    lanes, sectors = sum(row.lanes for row in rows), sum(row.sectors for row in rows)
-    neighbors = _LANES_OF_LINE if lanes > _SAME * 8 * max(sectors, 1) else 1
-    on_one_line = min(survey.atomics, survey.hottest * neighbors)
-    all_of_them = survey.atomics / (_ATOMIC_LANES * target.l2_rate)
-    return max(on_one_line / target.atomics_per_second, all_of_them)
+    sectors = sum(_stored(row) for row in survey.traffic if row.kind == "atomic")
+    hottest_line = min(1.0, survey.hottest * _LANES_OF_LINE / survey.atomics) * sectors
+    alike = 1.0 if survey.hottest == survey.atomics else _ONE_LINE
+    return max(survey.hottest / target.atomics_per_second,
+               hottest_line / (alike * target.atomics_per_second),
+               sectors * _ATOMIC * SECTOR / target.l2_rate)
