@@ -178,7 +178,7 @@ class _Waves:
                 tensor = numbers.get(id(sampler.region(key.region).storage))
                 if tensor is None:  # no program of the strata accesses it
                     continue
-                sectors, early, asked, plain = [], [], 0.0, 0.0
+                sectors, early, asked, plain, whole = [], [], 0.0, 0.0, True
                 for access, group in parts:
                     counts = counted(access, len(group))
                     half, weight = np.isin(group, early_ones), access.weight
@@ -186,15 +186,18 @@ class _Waves:
                         half = np.asarray(half.any(keepdims=True))
                         weight = weight.sum(keepdims=True)
                     sectors.append(counts.numbers)
-                    early.append(counts.numbers[half[counts.rows]])
+                    whole &= (all_early := bool(half.all()))
+                    early.append(counts.numbers if all_early else counts.numbers[half[counts.rows]])
                     asked += float(counts.sectors @ weight)
                     plain += (len(group) if access.alike else 1) * float(counts.sectors.sum())
                 reads, writes = key.kind != "store", key.kind != "load"
                 nest = tuple((loop * _MOST_WAVES + wave, weight)
                              for loop, weight in parts[0][0].nest)
+                numbers_of_all = distinct(np.concatenate(sectors))
                 steps.append(WaveAccess(
-                    wave, tensor, reads, writes, distinct(np.concatenate(sectors)),
-                    distinct(np.concatenate(early)), asked / plain, nest))
+                    wave, tensor, reads, writes, numbers_of_all,
+                    numbers_of_all if whole else distinct(np.concatenate(early)),
+                    asked / plain, nest))
                 for way in ("read",) * reads + ("written",) * writes:
                     issued[tensor, way] += asked / programs
         return steps, issued

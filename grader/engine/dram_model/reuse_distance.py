@@ -10,7 +10,7 @@ Source: Mattson et al., "Evaluation techniques for storage hierarchies", IBM Sys
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -94,7 +94,7 @@ def moved(waves: SampledWaves, capacity: float) -> SectorTraffic:
     distance = touched.distances(waves.steps)
     limits = [capacity * edge / SECTOR for edge in reversed(_EDGE)]
     bounds: dict[str, dict[int, tuple[float, float]]] = {"read": {}, "written": {}}
-    for kind, table in (("read", touched), ("written", _Table.of(waves, written=True))):
+    for kind, table in (("read", touched), ("written", touched.written(waves))):
         for tensor in np.unique(waves.tensor[waves.accesses(kind)]).tolist():
             misses = [_misses(waves, table, touched, distance, kind, tensor, limit,
                               at_most=limit == max(limits)) for limit in limits]
@@ -132,6 +132,14 @@ class _Table:
                 if touched > extent:
                     fresh[mine] *= extent / touched
         return cls(fresh, shared)
+
+    def written(self, waves: SampledWaves) -> Self:
+        """The same of writing steps alone; tensors have nothing in common."""
+        writes = waves.accesses("written")
+        if set(waves.tensor[writes].tolist()) & set(waves.tensor[~writes].tolist()):
+            return self.of(waves, written=True)
+        return replace(self, fresh=np.where(writes[:, None], self.fresh, 0),
+                       shared=np.where(writes, self.shared, 0))
 
     def is_guessed(self, waves: SampledWaves, tensor: int) -> bool:
         """Whether the sectors of a tensor were estimated from the overlap of some programs."""
