@@ -22,8 +22,8 @@ def together(works: Mapping[str, Callable[[], Any]], device: Cuda, budget_ms: fl
     Every round has an order of its own: a work that comes after one that draws much power finds the
     clock lower than others do.
 
-    The GPU waits a little at the start of a round, while Python gets ahead of it: else a short work
-    would seem slower the longer its Python takes.
+    The GPU waits a little before each work, while Python gets ahead of it: else a short work would
+    seem slower the longer its Python takes.
     """
     first = 0.0
     for work in works.values():
@@ -43,8 +43,8 @@ def together(works: Mapping[str, Callable[[], Any]], device: Cuda, budget_ms: fl
 def _round(works: Mapping[str, Callable[[], Any]], device: Cuda) -> dict[str, float]:
     """Milliseconds of each, run once."""
     pairs = {}
-    torch.cuda._sleep(_HEAD_START_CYCLES)
     for name, work in works.items():
+        torch.cuda._sleep(_HEAD_START_CYCLES)
         device.flush()
         start, end = device.event(), device.event()
         start.record()

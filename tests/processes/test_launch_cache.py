@@ -79,6 +79,13 @@ def grade(tmp_path, sandbox):
     return graded
 
 
+def launch(n: int) -> Launch:
+    pointer = Argument("tensor", View(0, "float32", (64,), (1,), 0))
+    return Launch("double_kernel", (1, 1, 1), {
+        "x_ptr": pointer, "out_ptr": pointer, "n": Argument("int", n),
+        "BLOCK": Argument("int", 64)})
+
+
 def shown(report: grader.Report) -> list[object]:
     return [(one.name, one.verdict, one.findings, one.facts) for one in report.results]
 
@@ -115,18 +122,22 @@ def test_another_kernel_is_compiled(filled, asked, grade):
     ids=["another multiple of 16", "no multiple", "one", "another GPU"])
 def test_an_answer_is_of_a_gpu_and_of_what_the_compiler_knows_of_integers(
         entries, n, target, answer):
-    pointer = Argument("tensor", View(0, "float32", (64,), (1,), 0))
-
-    def launch(n: int) -> Launch:
-        return Launch("double_kernel", (1, 1, 1), {
-            "x_ptr": pointer, "out_ptr": pointer, "n": Argument("int", n),
-            "BLOCK": Argument("int", 64)})
-
     kept = LaunchCache(KERNEL, disk=lambda: True)
     kept.write(launch(16), find("h100"), {})
 
     assert kept.read(launch(16), find("h100"), whole=False) == {}
     assert kept.read(launch(n), find(target), whole=False) == answer
+
+
+def test_where_learners_reach_the_disk_nothing_is_written_there_or_read(entries):
+    LaunchCache(KERNEL, disk=lambda: False).write(launch(16), find("h100"), {})
+    assert not list(entries.glob("*"))
+
+    LaunchCache(KERNEL, disk=lambda: True).write(launch(16), find("h100"), {})
+    beside = LaunchCache(KERNEL, disk=lambda: False)
+
+    assert list(entries.glob("*"))
+    assert beside.read(launch(16), find("h100"), whole=False) is None
 
 
 def test_all_compilations_begin_before_a_launch_is_timed(entries, asked, grade):
