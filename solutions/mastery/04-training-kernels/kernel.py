@@ -26,6 +26,7 @@ Loshchilov, Hutter, arXiv:1711.05101.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -69,13 +70,16 @@ def forward_kernel(
     stride_x, stride_y,        # elements between rows
     n_cols, eps,
     BLOCK_SIZE: tl.constexpr,  # power of two >= n_cols
+    ALIGN: tl.constexpr = 1,   # power of two that divides n_cols and the strides
 ):
     """y[m] = (x[m] - mean[m]) * rstd[m] * weight + bias. One program owns row m."""
     row = tl.program_id(axis=0).to(tl.int64)  # row * stride passes 2**31
     cols = tl.arange(0, BLOCK_SIZE)
-    mask = cols < n_cols
+    # Without these hints, only multiples of 16 columns are loaded 16 bytes at a time.
+    mask = tl.max_constancy(cols < n_cols, ALIGN)
+    x_start, y_start = tl.multiple_of(row * stride_x, ALIGN), tl.multiple_of(row * stride_y, ALIGN)
 
-    x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
+    x = tl.load(x_ptr + x_start + cols, mask=mask, other=0.0).to(tl.float32)
     weight = tl.load(weight_ptr + cols, mask=mask).to(tl.float32)
     bias = tl.load(bias_ptr + cols, mask=mask).to(tl.float32)
 
@@ -84,7 +88,7 @@ def forward_kernel(
     rstd = 1.0 / tl.sqrt(tl.sum(centered * centered, axis=0) / n_cols + eps)
     y = centered * rstd * weight + bias
 
-    tl.store(y_ptr + row * stride_y + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
+    tl.store(y_ptr + y_start + cols, y.to(y_ptr.dtype.element_ty), mask=mask)
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
 
@@ -104,6 +108,7 @@ def backward_kernel(
     BLOCK_SIZE: tl.constexpr,  # power of two >= n_cols
     FOR_X: tl.constexpr, FOR_PARAMETERS: tl.constexpr,  # the requested gradients
     STAGES: tl.constexpr,      # rows in flight, including this one
+    ALIGN: tl.constexpr = 1,   # power of two that divides n_cols and the strides
 ):
     """dx and partial dw and db. One program owns every num_programs-th row.
 
@@ -112,7 +117,7 @@ def backward_kernel(
     """
     pid = tl.program_id(axis=0)
     cols = tl.arange(0, BLOCK_SIZE)
-    mask = cols < n_cols
+    mask = tl.max_constancy(cols < n_cols, ALIGN)
     weight = tl.full([BLOCK_SIZE], 0.0, tl.float32)
     if FOR_X:
         weight = tl.load(weight_ptr + cols, mask=mask, other=0.0).to(tl.float32)
@@ -121,8 +126,10 @@ def backward_kernel(
 
     for m in tl.range(pid, n_rows, tl.num_programs(axis=0), num_stages=STAGES):
         row = m.to(tl.int64)  # row * stride passes 2**31
-        dy = tl.load(dy_ptr + row * stride_dy + cols, mask=mask, other=0.0).to(tl.float32)
-        x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=0.0).to(tl.float32)
+        dy_row = dy_ptr + tl.multiple_of(row * stride_dy, ALIGN)
+        x_row = x_ptr + tl.multiple_of(row * stride_x, ALIGN)
+        dy = tl.load(dy_row + cols, mask=mask, other=0.0).to(tl.float32)
+        x = tl.load(x_row + cols, mask=mask, other=0.0).to(tl.float32)
         rstd = tl.load(rstd_ptr + row)
         x_hat = (x - tl.load(mean_ptr + row)) * rstd  # nonzero in padding, where dy is 0
 
@@ -131,7 +138,8 @@ def backward_kernel(
             mean_g = tl.sum(g, axis=0) / n_cols
             mean_gx = tl.sum(g * x_hat, axis=0) / n_cols
             dx = rstd * (g - mean_g - x_hat * mean_gx)
-            tl.store(dx_ptr + row * stride_dx + cols, dx.to(dx_ptr.dtype.element_ty), mask=mask)
+            dx_row = dx_ptr + tl.multiple_of(row * stride_dx, ALIGN)
+            tl.store(dx_row + cols, dx.to(dx_ptr.dtype.element_ty), mask=mask)
         if FOR_PARAMETERS:
             dw += dy * x_hat
             db += dy
@@ -188,7 +196,8 @@ class LayerNormFunction(torch.autograd.Function):
             num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
             forward_kernel[(n_rows,)](
                 rows, y, weight, bias, mean, rstd, rows.stride(0), n_cols, n_cols, eps,
-                BLOCK_SIZE=block_size, num_warps=num_warps,
+                BLOCK_SIZE=block_size, ALIGN=math.gcd(16, n_cols, rows.stride(0)),
+                num_warps=num_warps,
             )
         ctx.save_for_backward(rows, weight, mean, rstd)
         ctx.shape = x.shape
@@ -219,12 +228,18 @@ class LayerNormFunction(torch.autograd.Function):
         if for_x and for_parameters and block_size > MAX_TOGETHER:
             launches = [(True, False), (False, True)]
         num_warps = 4 if block_size <= 1024 else 8 if block_size <= 4096 else 16
+        # Rows in flight: the next ones are loaded meanwhile. Three rows hide more latency than two,
+        # as long as the shared memory of an SM has room for the rows of all its programs; a single
+        # row of more than MAX_TOGETHER columns fills it. On an H200, three instead of two are 1.25
+        # times as fast for 4,096 columns of float16, and 1.4 times for 5,000 of float32.
+        stages = 3 if x.element_size() == 2 or block_size == MAX_TOGETHER else 2
+        align = math.gcd(16, n_cols, dy.stride(0), x.stride(0))
         for now_x, now_parameters in launches if n_rows else []:
             backward_kernel[(programs,)](
                 dy, x, dx, weight, mean, rstd, shares[0], shares[-1],
                 dy.stride(0), x.stride(0), dx.stride(0), n_rows, n_cols,
                 BLOCK_SIZE=block_size, FOR_X=now_x, FOR_PARAMETERS=now_parameters,
-                STAGES=2 if block_size <= MAX_TOGETHER else 1,  # a single row fills shared memory
+                STAGES=stages if block_size <= MAX_TOGETHER else 1, ALIGN=align,
                 num_warps=num_warps,
             )
         if for_parameters:
