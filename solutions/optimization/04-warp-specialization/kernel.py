@@ -332,7 +332,7 @@ def persistent_relu_kernel(
 def linear_relu_persistent(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Returns ``linear_relu(x, w, b)`` by persistent programs, for large 16-bit layers on Hopper.
 
-    4,096 x 1,024 into 4,096 in float16 on an H200: 0.055 ms, 0.062 in `linear_relu`, and 0.056 in
+    4,096 x 1,024 into 4,096 in float16 on an H200: 0.053 ms, 0.061 in `linear_relu`, and 0.054 in
     torch._addmm_activation.
     """
     check_linear(x, w, b, group_m=8)
