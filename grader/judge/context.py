@@ -39,7 +39,7 @@ from grader.recording.model import Recording
 from grader.report import Finding, Kind
 from grader.sandbox import Sandbox
 from grader.submission.source import Source
-from grader.suite import Case, Property, Suite
+from grader.suite import Case, Suite
 from grader.suite.cases import Call
 from grader.suite.inputs import DEFAULT_BLOCK
 from grader.suite.mistakes import raised_in_suite
@@ -116,7 +116,8 @@ class Context:
         self.draws = prepared if prepared and not seed and prepared.is_for(suite) else \
             Draws(suite.name, seed or "")
         cases = suite.ordered() if cases is None else cases
-        self.schedule = Schedule(cases, first, *([_lateness] if values_first else ()))
+        last = [case.name for case in cases if values_first and oversized.waits_for_code(case)]
+        self.schedule = Schedule(cases, first, last)
         self.time_limit = TimeLimit(GRADE_S if effort == "early" else math.inf)
         self.patience = Patience(self.time_limit)
         self.uses_gpu = uses_gpu
@@ -360,10 +361,6 @@ class Context:
         recording = self.session(case).record(inputs).recording
         return block_of(recording) if recording else None
 
-    def waits_for_values(self, case: Case, left: Iterable[Case]) -> bool:
-        """Whether compilation has to wait for values, as most CPUs judge them before ``case``."""
-        return self.values_first and not all(map(_lateness, (case, *left)))
-
     # ---------------------------------------------------------------------------------------------
     # The grade so far
 
@@ -406,11 +403,6 @@ class Context:
                 self.left_out.append(name)
             else:
                 self.gpu_calls.append(call)
-
-
-def _lateness(case: Case) -> int:
-    """Ranks cases where values go first: next to properties, which run alone, a CPU is idle."""
-    return 2 if oversized.waits_for_code(case) else 1 if isinstance(case, Property) else 0
 
 
 def _remembering(part: Suite, draws: Draws) -> Suite:

@@ -190,8 +190,8 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
         cancellation.check()
         case, failed = left.popleft(), ctx.schedule.failed
         ctx.tell(case.name)
-        if not compiles and ctx.is_exhaustive and results and not failed and \
-                not ctx.waits_for_values(case, left):
+        if not compiles and ctx.is_exhaustive and results and not failed and (
+                not ctx.values_first or oversized.waits_for_code(case)):
             compiles = True
             ctx.begin_code()
             if gpu_verdicts is not None:

@@ -21,14 +21,14 @@ class Schedule:
     """The cases of a grade in the order of their turns, and the first of them that failed."""
 
     def __init__(self, cases: Sequence[Case], first: Collection[str] = (),
-                 late: Callable[[Case], int] = lambda case: 0) -> None:
+                 last: Collection[str] = ()) -> None:
         """``cases`` are in the order of the suite; names that none has are passed over.
 
-        Those of ``first`` go before the others. ``late`` ranks these: the higher, the later.
+        Those of ``first`` go before the others, and those of ``last`` after them.
         """
         self._places = {case.name: place for place, case in enumerate(cases)}
         self._suite = list(cases)
-        self.cases = sorted(cases, key=lambda case: (case.name not in first, late(case)))
+        self.cases = sorted(cases, key=lambda case: (case.name not in first, case.name in last))
         self.changed = [case.name for case in self.cases] != list(self._places)
         self._blocks: dict[str, int] = {}  # 0: its launches named none
         self._first_failure = len(self._suite)

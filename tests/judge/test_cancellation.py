@@ -15,7 +15,7 @@ import grader
 from grader import Sandbox, Verdict
 from grader.processes.session import CALL_S
 from grader.sandbox import processes
-from grader.suite import Property, correctness, edge, performance, rand
+from grader.suite import correctness, edge, performance, rand
 from tests.judge.test_grade import RIGHT, SUITE
 from tests.support.waiting import HANG_S, wait_until
 
@@ -208,24 +208,6 @@ def test_values_first_keeps_two_executors_busy_and_the_compiler_idle(tmp_path, s
     assert roles[1:values] == [["worker", "executor", "executor"]] * (values - 1)
     assert forked[:3] == ["worker", "executor", "executor"]
     assert set(forked[3:]) == {"compiler"}
-
-
-def test_compilation_begins_beside_properties_which_follow_all_other_values(
-        tmp_path, sandbox, uncached):
-    path = tmp_path / "kernel.py"
-    path.write_text(RIGHT)
-    forked = []
-
-    def doubles(submission) -> None:
-        forked.append(sum(compiler._child is not None for compiler in
-                          submission._ctx.session().processes._compilers))
-
-    suite = replace(SUITE, properties=(Property("doubles", test=doubles),))
-
-    _, judged = graded(path, sandbox, suite, cancelled=threading.Event())
-
-    assert judged[-3:-1] == ["doubles", SUITE.cases[-1].name]
-    assert forked[0] > 0
 
 
 WRONG = RIGHT.replace("    tl.store", """    if BLOCK == 64:
