@@ -18,7 +18,7 @@ from grader.sandbox.limits import KIB, ResourceLimits
 POLL_S = 0.05  # between two checks of the child's memory and CPU time
 PATIENT = 3  # times the limit of a request that are added at most while no CPU was free
 PAUSE_S = 1.0  # that a look at a child takes at most, unless the judge itself was stopped
-GRACE_S = 0.5  # for a child whose channel is closed to have ended by itself
+GRACE_S = 0.5  # for a reply that may be there, or a child with a closed channel to end by itself
 BLAME_S = 0.3  # for the stack dump of a child
 _CHUNK = 1 << 18
 _READ = select.POLLIN | select.POLLHUP | select.POLLERR
@@ -36,6 +36,7 @@ class _Exchange:
     last_work: tuple[float, float] | None = None  # time of the check, CPU seconds then
     starved_s: float = 0.0  # in which the child could run, and no CPU was free for it
     granted_s: float = 0.0
+    resumed: bool = False  # its time passed while nobody waited, and was given again
     reply: dict[str, Any] | None = None
     error: BaseException | None = None
 
@@ -120,6 +121,7 @@ class Child(contextlib.AbstractContextManager["Child"]):
             raise ValueError(f"a request of {len(message)} bytes")
         exchange = _Exchange(memoryview(message), fds, timeout_s, patience,
                              time.monotonic() + timeout_s)
+        self._resume()
         while any(before.rest for before in self._queue):  # larger than what the channel holds
             self._guarded(self._step)
         self._queue.append(exchange)
@@ -149,16 +151,24 @@ class Child(contextlib.AbstractContextManager["Child"]):
         self.kill()
 
     def _finish(self, exchange: _Exchange) -> dict[str, Any]:
-        if exchange.open:
-            head, now = self._queue[0], time.monotonic()
-            if now >= head.deadline:  # the judge had other things to do; the reply may be there
-                head.deadline = now + GRACE_S
+        self._resume()
         while exchange.open:
             self._guarded(self._step)
         if exchange.error is not None:
             raise exchange.error
         assert exchange.reply is not None
         return exchange.reply
+
+    def _resume(self) -> None:
+        """Gives the oldest request its time again if it passed while nobody waited for it.
+
+        The reply may be there. Otherwise no CPU may have been free, which nobody saw; but that is
+        assumed only once.
+        """
+        now = time.monotonic()
+        if self._queue and now >= (head := self._queue[0]).deadline:
+            head.deadline = now + (GRACE_S if head.resumed else head.timeout_s)
+            head.resumed = True
 
     def _guarded(self, step: Callable[[], None]) -> None:
         """Takes a step; an error ends the child, and is kept for the caller that waits for it."""

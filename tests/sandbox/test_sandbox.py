@@ -220,6 +220,19 @@ def test_a_request_goes_on_while_the_judge_does_something_else(load, monkeypatch
         child.begin(CALL)
 
 
+def test_requests_queue_up_though_the_time_of_the_first_passed_meanwhile(load, monkeypatch) -> None:
+    child, _ = load("import time\ndef entry(text): time.sleep(0.1)")
+    call = {**CALL, "arguments": [{"value": "x" * 150_000}]}
+    now_s, answers = 0.0, []
+
+    monkeypatch.setattr(child_client, "time", SimpleNamespace(monotonic=lambda: now_s))
+    for _ in range(4):  # together more than the channel holds
+        answers.append(child.begin(call, timeout_s=1.0))
+        now_s += 9.0
+
+    assert [answer()["status"] for answer in answers] == ["value"] * 4
+
+
 def test_requests_queue_up_and_keep_their_descriptors(load) -> None:
     child, _ = load("import os, time\ntime.sleep(0.3)\n"
                     "def entry(text, number): time.sleep(0.1); print(number, len(text))")
