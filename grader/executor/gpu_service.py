@@ -17,6 +17,7 @@ import triton
 from triton.runtime.driver import driver
 
 from grader.engine.compiler import targets
+from grader.engine.compiler.compile import complete
 from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.gpu import ceilings
 from grader.engine.gpu.clock import Cuda
@@ -174,11 +175,7 @@ def compile_ahead(kernels: Kernels, launches: Iterable[Launch]) -> None:
         for launch in launches:
             with suppress(Exception):
                 kernel, bound = bind(launch)
-                kernel.run(grid=launch.grid, warmup=True, **bound, **_options(launch))
-
-
-def _options(launch: Launch) -> dict[str, Any]:
-    return {"enable_fp_fusion": True, **launch.options}
+                kernel.run(grid=launch.grid, warmup=True, **bound, **complete(launch.options))
 
 
 class OnCuda:
@@ -194,7 +191,7 @@ class OnCuda:
             LaunchRefused: it does not compile for this GPU.
             GpuUnavailable: Triton cannot compile the code that launches it, whatever the kernel.
         """
-        chosen = _options(launch)
+        chosen = complete(launch.options)
         if id(launch) in self._known:
             kernel.run(grid=launch.grid, warmup=False, **bound, **chosen)
             return

@@ -155,8 +155,12 @@ def _check_lowered(lowered: _FarEnough, target: Target) -> None:
 
 
 def _run(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
-    options = {"enable_fp_fusion": True, **options}  # without it, Triton 3.9 warns of its default
-    return kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **options)
+    return kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **complete(options))
+
+
+def complete(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a launch, with one of whose default Triton 3.9 warns."""
+    return {"enable_fp_fusion": True, **options}
 
 
 @contextmanager
