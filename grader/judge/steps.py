@@ -108,9 +108,14 @@ def _by_number(submitted: Source, source: Source, suite: Suite, steps: Sequence[
 
 def _guilty(failure: CaseResult, submitted: Source, suite: Suite, filled: Sequence[Step],
             seed: str, judge: Judge) -> Step | None:
-    """The first step that fails the same case while all others are the solution's, if one does."""
+    """A step that fails the same case while all others are the solution's, if one does.
+
+    Steps whose places the diagnosis names are tried first, then the others in their order.
+    """
     if len(filled) == 1:
         return filled[0]
+    suspected = {todo for finding in failure.findings[:1] for todo in finding.todos}
+    filled = sorted(filled, key=lambda step: suspected.isdisjoint(step.todos))
     names = [case.name for case in suite.ordered()]
     compiled = (one.value("case") for finding in failure.findings
                 for one in finding.circumstances if one.kind == "compiled")
