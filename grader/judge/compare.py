@@ -261,6 +261,10 @@ def _leaning(result: torch.Tensor, reference: torch.Tensor, error: torch.Tensor,
 
     Both are weighted by the tolerance, and the error is 0 where nothing is ``finite``. A slope is
     what a factor near 1 leaves behind.
+
+    The allowed slope is six of its standard deviations. All elements of a row may share an error,
+    as those of attention share the row's scores, so each row counts as one observation where that
+    gives more (Liang and Zeger 1986, "Longitudinal data analysis using generalized linear models").
     """
     count = int(finite.sum())
     if count < MINIMUM_FOR_SLOPE:
@@ -272,7 +276,8 @@ def _leaning(result: torch.Tensor, reference: torch.Tensor, error: torch.Tensor,
         return None
     slope = float(scaled @ off) / energy
     unexplained = max(float(off @ off) - slope * slope * energy, 0.0)  # squares that are left
-    sigma = math.sqrt(unexplained / count / energy)
+    of_rows = (scaled * (off - slope * scaled)).view(-1, reference.shape[-1]).sum(dim=1)
+    sigma = max(math.sqrt(unexplained / count / energy), float(of_rows.norm()) / energy)
     allowed = 2 * arithmetic * spread(length) + 6 * sigma
     if abs(slope) > allowed:
         return _difference("drift", finite & (error != 0), result, reference, abs(slope) / allowed)

@@ -118,6 +118,20 @@ def test_a_factor_near_one_shows_in_how_many_float16_results_round_otherwise(fac
     assert [one.kind for one in (difference,) if one] == kinds
 
 
+@pytest.mark.parametrize(("common", "kinds"), [(0.0, []), (1e-5, ["drift"])])
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_may_each_share_an_error_but_not_all_of_them_one(seed, common, kinds):
+    """As of attention whose scores are large: the error of a row's scores is in all its results."""
+    random = torch.Generator().manual_seed(seed)
+    reference = torch.randn(140, 32, generator=random, dtype=torch.float64)
+    of_rows = 1e-5 * torch.randn(140, 1, generator=random, dtype=torch.float64)
+    result = (reference * (1 + common + of_rows)).float()
+
+    difference = within(result, reference, Amplitude(pointwise=1_000 * reference.abs()), "float32")
+
+    assert [one.kind for one in (difference,) if one] == kinds
+
+
 @pytest.mark.parametrize(("got", "expected"), [
     (float("nan"), 1.0), (1.0, float("nan")), (float("inf"), 1.0), (float("inf"), float("-inf")),
     (float("nan"), float("inf")),
