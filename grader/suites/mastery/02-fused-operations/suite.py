@@ -757,7 +757,7 @@ norm_linear_function = Function(
                     launches=1, programs=TILES**2, tensor_cores=True),
         performance("8 192 x 1 024 into 4 096 in float16",
                     *normed(8_192, 1_024, 4_096, "float16"), launches=1, spills=0,
-                    pass_at=0.30, stretch=0.33),
+                    pass_at=0.25, stretch=0.30),
     ],
 )
 
