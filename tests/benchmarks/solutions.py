@@ -190,7 +190,7 @@ def on_gpu(entry: Callable[..., Any], suite: Suite, case: Case) -> str:
     shapes = [tuple(right.shape) for right in as_tuple(suite.reference(*inputs))]
     if [tuple(result.shape) for result in results] != shapes:
         return f"shapes {[tuple(result.shape) for result in results]}"
-    found = compare.judge(results, inputs, suite.reference, suite.tolerance)
+    found = compare.judge(results, inputs, suite.reference, suite.tolerance.of_a_gpu())
     return str(found[0]) if found else ""
 
 
