@@ -283,7 +283,8 @@ suite = Suite(
                       *near(score, 32, 70, 70, dtype), *options)
           for score in (-FAR_SCORE, FAR_SCORE) for dtype in ("float32", HALF)
           for mask, options in MASKS.items()),
-        correctness("all scores near -15000 in float32", *near(-FARTHER_SCORE, 32, 70, 70, value=4.0)),
+        correctness("all scores near -15000 in float32",
+                    *near(-FARTHER_SCORE, 32, 70, 70, value=4.0)),
         *(correctness(f"65 queries spread by 30 in {dtype}, {mask}",
                       *heads(1, 2, 65, 64, dtype, std=30.0), *options)
           for dtype in ("float32", HALF) for mask, options in MASKS.items()),
