@@ -5,9 +5,9 @@ Shapes:  in the docstring of each wrapper. Tensors are contiguous and have at mo
          elements. Results are new tensors; inputs are not modified.
 Given:   all of the code. Each kernel or its wrapper has exactly one bug. The comment above each
          kernel describes the symptom, not the cause.
-Judged:  values     float32, float16, bfloat16; sizes around a block, NaN and infinities
+Graded:  values     float32, float16, bfloat16; sizes around a block, NaN and infinities
          memory     every access is in bounds, and every element of the result is written
-         cost       each input element is read once and each result is written once
+         cost       each input element that is needed is read once, each result written once
          DIAGNOSES  phase and cause from the tables of the README, and a part of the faulty line,
                     copied from this file before you repair it
          compare    planted differences: NaN, infinities, empty and 0-d tensors

@@ -6,7 +6,7 @@ Shapes:  a (M, K) times b (K, N) gives (M, N); float16, bfloat16, float32; any s
 Given:   `matmul_kernel`, `launch_matmul`, `Config`, `DEFAULT` and `MatmulProblem` are right.
          Everything else runs, and each part has bugs. The comment above each part describes what
          the operators of the service observed; nobody has looked for the cause.
-Judged:  values      the product stays as accurate and as fast as it is
+Graded:  values      the product stays as accurate and as fast as it is
          arguments   invalid ones, alone and several at once, also under `python -O`
          failures    each kind that Triton, torch and CUDA have, at the first, second or every
                      launch; and bugs, Ctrl-C and SystemExit, which are not failures of a launch

@@ -12,7 +12,7 @@ Tasks:   1  `bandwidth_gbps`, `tflops`, `roofline`: the arithmetic of profiles
          3  `FINDINGS`: the bottleneck of each of the kernels A to E, and the possible speedup
          4  `PREDICTION`, before you change the kernel: the metrics of the repaired one
          5  `row_l2_normalize`: the repair
-Judged:  tools   on devices whose calls take a known time
+Graded:  tools   on devices whose calls take a known time
          values  as accurate as float32 allows, also near 1e30 and 1e-30
          cost    one launch, at most one program per row, 2 * R * C * itemsize bytes, at least 95 %
                  of each sector used; at 16,384 x 4,096 floats, 75 % of the speed of a copy

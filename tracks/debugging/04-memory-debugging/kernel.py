@@ -7,7 +7,7 @@ Given:   the reports `reports/R1.txt` to `R5.txt`, made while kernels of other f
          kernels that pass the tests of their authors; two tools that somebody began.
 Tasks:   record the meaning of each report in `REPORTS`; repair the kernels or their wrappers; finish
          the tools.
-Judged:  reports  six fields each
+Graded:  reports  six fields each
          values   every element is exact, for any dtype, size and layout
          memory   every access is in bounds, and programs do not race
          errors   invalid indices, values and sizes are rejected before any launch

@@ -5,7 +5,7 @@ Goal:    make `masked_mean` and `softmax_any` serve every length with few compil
 Shapes:  in the docstring of each function. Results are new tensors; inputs are not modified.
 Given:   everything that is right, including `read_launch`. The comment above each function
          describes the symptom; nobody has looked for the cause.
-Judged:  specialization_keys   launches by Triton's own rule
+Graded:  specialization_keys   launches by Triton's own rule
          bucket_length, pad_to_bucket   against a brute-force search, and their exceptions
          masked_mean   values, lengths of 0; 16 values of T compile at most 4 variants
          softmax_any   widths from 1 to over a million; 2 R C e bytes, above 65,536 columns 3 R C e

@@ -12,7 +12,7 @@ Shapes:  the first three take float32, float16 or bfloat16 of any shape; `comple
          `l2_norm`. Nothing is broadcast.
 Given:   the signatures and their contracts.
 Missing: everything else: kernels, grids, argument checks, and `DESIGN`.
-Judged:  values  float32 arithmetic, rounded once to the result; NaN and infinities
+Graded:  values  float32 arithmetic, rounded once to the result; NaN and infinities
          memory  64-bit offsets; every access is in bounds
          cost    one launch each, which reads every operand once and writes every result once
          errors  invalid arguments are rejected before any launch

@@ -12,7 +12,7 @@ Shapes:  x of the first has any shape, and its bias has that shape or one elemen
          any strides. Results are new contiguous tensors of that dtype.
 Given:   the signatures and their contracts.
 Missing: everything else: kernels, grids, argument checks, and `DESIGN`.
-Judged:  values  float32 arithmetic, rounded once to the result; float32 products without TF32
+Graded:  values  float32 arithmetic, rounded once to the result; float32 products without TF32
          memory  64-bit offsets; no intermediate tensors
          cost    one launch each; the lesson states the limits of traffic
          errors  invalid arguments are rejected before any launch

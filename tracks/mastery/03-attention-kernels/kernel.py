@@ -9,9 +9,9 @@ Shapes:  q (B, Hq, Sq, D), k and v (B, Hk, Sk, D), with Hq a multiple of Hk: Hq 
 Dtypes:  float16, bfloat16 or float32, the same for all three; any strides.
 Given:   the signature and its contract.
 Missing: kernels, grids, argument checks, and `DESIGN`.
-Judged:  values  float32 scores, sums and logarithms; float32 inputs more accurate than TF32
+Graded:  values  float32 scores, sums and logarithms; float32 inputs more accurate than TF32
          NaN     in q: that row is NaN; in v: its column, for every query that sees the key.
-                 Infinities and NaN in k are not tested.
+                 Not tested: infinities, and NaN in k.
          memory  64-bit offsets; every access is in bounds
          cost    one launch, and no tensor of size Sq * Sk; causal attention does not visit tiles
                  that are masked completely
@@ -54,10 +54,9 @@ def attention(
         q: (B, Hq, Sq, D) in float16, bfloat16 or float32, with 1 <= D <= 128; any strides.
         k, v: (B, Hk, Sk, D) of the same dtype. Hq / Hk consecutive heads of q share a head of k.
         causal: whether query m sees only the keys 0 to m.
-        scale: factor of the scores from the caller, any finite int or float; None means
-            1 / sqrt(D).
-        return_lse: whether to return the log-sum-exp of each query's scores, too, (B, Hq, Sq) in
-            float32.
+        scale: the scores are multiplied by it, any finite int or float; None means 1 / sqrt(D).
+        return_lse: whether to return the log-sum-exp of each query's scores as well, (B, Hq, Sq)
+            in float32.
 
     Raises:
         TypeError: an argument is of the wrong type, a dtype is not supported or differs from q's.

@@ -14,7 +14,7 @@ Shapes:  x (..., C) in float32, float16 or bfloat16, 1 <= C <= 16,384, any strid
          dtypes; its gradient has the same shape and dtype; its moments are float32.
 Given:   the signatures and their contracts.
 Missing: everything else: kernels, grids, argument checks, both classes, and `DESIGN`.
-Judged:  values  of the result, of every requested gradient, and of everything that Adam updates
+Graded:  values  of the result, of every requested gradient, and of everything that Adam updates
          order   bitwise equal results for any order of programs
          kept    only x, the weight and two numbers per row until the backward pass
          cost    one launch forward, two backward, one for Adam; every matrix moves once

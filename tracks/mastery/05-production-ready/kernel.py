@@ -17,7 +17,7 @@ Missing: the rest. You own every file in `package/`, which is a project of its o
            .github/workflows/ci.yml                          F
            CHANGELOG.md, __version__ in __init__.py          G
            README.md                                         D, H
-Judged:  A values, memory, cost   B rejected arguments and failures   C your tests, run against
+Graded:  A values, memory, cost   B rejected arguments and failures   C your tests, run against
          right and wrong packages   D documentation   E benchmark   F workflow   G version
          H checklist
 

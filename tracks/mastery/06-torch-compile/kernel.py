@@ -8,7 +8,7 @@ Shapes:  x (M, K), norm_w (K,), w (N, K) as for `F.linear`, b (N,); the result (
 Given:   `Attention`, the two dataclasses, the signatures and their contracts.
 Missing: everything else: the kernel and its operator, the block, two ways to compile a model, the
          schedule, the cache folder, the choice of a mode, and `DESIGN`.
-Judged:  values    float32 arithmetic; the activations may be rounded to the dtype of x once
+Graded:  values    float32 arithmetic; the activations may be rounded to the dtype of x once
          operator  registered as "tritonlab::rmsnorm_gelu_linear", has a fake implementation,
                    mutates no argument, and passes `torch.library.opcheck`
          graphs    counted by a backend that generates no code: how many, what is in them, how often

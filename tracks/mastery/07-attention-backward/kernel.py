@@ -15,7 +15,7 @@ Dtypes:  float16, bfloat16 or float32, the same for all matrices; any strides.
 Given:   the signatures and their contracts. Each function is graded on its own as soon as it is
          written, in the order of this file.
 Missing: kernels, grids, argument checks, and `DESIGN`.
-Judged:  values  float32 scores, weights, delta and sums; float32 inputs more accurate than TF32.
+Graded:  values  float32 scores, weights, delta and sums; float32 inputs more accurate than TF32.
                  Infinities and NaN are not tested.
          order   bitwise equal results for any order of programs
          memory  64-bit offsets; every access is in bounds

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 # TODO 1: which imports define the names torch, triton and tl that the code below uses?
 #         torch has the tensors, triton the decorator and helpers such as cdiv, and tl is the
-#         language of kernels.
+#         usual name of triton.language.
 
 
 # TODO 2: what turns the plain Python function below into a kernel for the GPU?

@@ -125,7 +125,7 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
     for number, row in enumerate(seen.tolist()):
         shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in row)
         mean = f"{means[number]:6.2f}" if number < n_out else "  none"
-        print(f"   {number:6d} {number * stride - pad:11d}   {shown:<20} {mean}")
+        print(f"   {number:6d} {number % n_out * stride - pad:11d}   {shown:<20} {mean}")
     begins = [number * stride - pad for number in range(n_out)]
     fetched = sum(0 <= begin + k < len(values) for begin in begins for k in range(taps))
     print(f"   {fetched} loads of {len(values)} numbers. A stored matrix would have "

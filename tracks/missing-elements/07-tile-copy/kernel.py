@@ -8,7 +8,7 @@ Missing: 8 blanks, in three groups with one idea each.
            B addresses and mask      TODO 4 to 6
            C host                    TODO 7 and 8
          A blank is `...`.
-Judged:  values  every element is copied bit for bit, for every size, layout and dtype
+Graded:  values  every element is copied bit for bit, for every size, layout and dtype
          memory  no program touches an element outside the matrix; each is written once
          cost    one launch, 2 * M * N * itemsize bytes, in whole 32-byte sectors
          errors  bad arguments are refused before anything is launched

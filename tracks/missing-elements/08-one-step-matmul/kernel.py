@@ -11,7 +11,7 @@ Missing: 8 blanks, in three groups with one idea each.
            B the block of B          TODO 4 to 6
            C product and result      TODO 7 and 8
          A blank is `...`.
-Judged:  values  as accurate as float32 sums and one rounding allow, for all sizes and strides
+Graded:  values  as accurate as float32 sums and one rounding allow, for all sizes and strides
          memory  no program touches an element outside a matrix; each of C is written once
          cost    one launch, tensor cores, no more bytes than tiles of 64 x 128 request
          errors  bad arguments are refused before anything is launched
@@ -41,7 +41,7 @@ def one_step_matmul_kernel(
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.
 
-    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
+    It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N elements of c.
     """
     pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may pass 2**31
     pid_n = tl.program_id(axis=1).to(tl.int64)

@@ -5,11 +5,11 @@
 Shapes:  x has three dimensions, elements of 1, 2, 4 or 8 bytes and any strides;
          the result is a new contiguous tensor (B, N, M) of its dtype and device.
 Given:   a kernel, a function that chooses tiles, and a sweep over block sizes. All three are
-         correct, and each wastes something: bytes, sectors or calls.
+         correct, and each wastes something: sectors, time or calls.
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
          `DECIDE`, each with a question. Rewrite these parts as you like.
            kernel and grid  DECIDE 1 to 6      tiles  DECIDE 7      sweep  DECIDE 8
-Judged:  values  every bit arrives, for all shapes, dtypes and strides, as in the given code
+Graded:  values  every bit arrives, for all shapes, dtypes and strides, as in the given code
          cost    one launch; 2 * B * M * N * itemsize bytes; loads and stores use 95 % of the bytes
                  of their sectors; at most one program per 16 x 16 elements
          plans   the docstrings of `choose_tile` and `sweep_block_sizes`
@@ -46,9 +46,9 @@ PREDICT = {
     "column_share_int64": None,
     # How many bytes must a transpose of one 256 x 256 matrix of float32 read and write?
     "least_bytes": None,
-    # How many bytes do the loads and stores of the kernel below request for that matrix, if no
-    # cache helps? Each load of a program counts 32 bytes for every sector that it touches, each
-    # store too; add up all programs.
+    # How many bytes do the loads and stores of the kernel below move for that matrix, if no cache
+    # helps? Each load of a program counts 32 bytes for every sector that it touches, each store
+    # too; add up all programs.
     "sector_bytes": None,
     # How many programs does a batch of 3 matrices of 1,000 x 500 need, in tiles of 64 x 32?
     "programs": None,

@@ -10,7 +10,7 @@ Given:   two kernels that are correct for every `num_stages` and ignore it, and 
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
          `DECIDE`, each with a question. Rewrite these parts as you like.
            matmul_pipelined  DECIDE 1 and 2   row_sum  DECIDE 3 to 5   pick_num_stages  DECIDE 6
-Judged:  values  products and sums within the rounding of float32, with the same bits for every
+Graded:  values  products and sums within the rounding of float32, with the same bits for every
                  number of stages, as in the given code
          code    the pipeline of each loop is as deep as `num_stages`, the product loads its tiles
                  by copies of 16 bytes, and the loop of a sum contains no reduction

@@ -10,7 +10,7 @@ Given:   two kernels and a planner. All three are correct, and each loads again 
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
          `DECIDE`, each with a question. Rewrite these parts as you like.
            gram  DECIDE 1 to 3      column_stats  DECIDE 4 to 7      plan_tiles  DECIDE 8
-Judged:  values  within the rounding of float32 sums, for all shapes, dtypes and strides, as in the
+Graded:  values  within the rounding of float32 sums, for all shapes, dtypes and strides, as in the
                  given code
          cost    gram: for 256 x 256 in float16 at most three times the bytes of x and the result,
                  and at most 101,376 bytes of shared memory. column_stats: each element is loaded

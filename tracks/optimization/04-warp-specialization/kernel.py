@@ -14,7 +14,7 @@ Yours:   first `PREDICT`: numbers that you work out before you run anything. The
          `DECIDE`, each with a question. Rewrite these parts as you like.
            order of tiles  DECIDE 1, 2 and 4      epilogue  DECIDE 3 and 5
            descriptors     DECIDE 6 and 8         warp roles  DECIDE 7, 9 and 10
-Judged:  values  both formulas, within the rounding of a float32 sum, as in the given code
+Graded:  values  both formulas, within the rounding of a float32 sum, as in the given code
          order   132 programs that run at the same time load at most three quarters of the panels
                  of row-major order
          cost    one launch for a layer, and the traffic of 64 x 64 tiles; compiled for an H100, TMA

@@ -9,7 +9,7 @@ Yours:   first `PREDICT`: numbers that you work out before you run anything. The
          `DECIDE`, each with a question.
            search space  DECIDE 1 and 2             autotuners  DECIDE 3 and 10
            persistent product  DECIDE 4 to 7        persistent softmax  DECIDE 8 and 9
-Judged:  values   correct for every number of programs and every configuration, as in the given code
+Graded:  values   correct for every number of programs and every configuration, as in the given code
          space    12 to 48 configurations, of which `prune_configs` keeps exactly those that its
                   docstring describes
          cost     the requested number of programs, one launch, tensor cores, a pipeline, no spills

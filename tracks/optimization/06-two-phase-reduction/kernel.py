@@ -11,7 +11,7 @@ Yours:   first `PREDICT`: numbers that you work out before you run anything. The
          `DECIDE`, each with a question. Rewrite these parts as you like.
            sum_atomic  DECIDE 1      sum_two_phase  DECIDE 2 and 3
            column_sum_locked  DECIDE 4 and 5      choose_groups  DECIDE 6
-Judged:  values  within the rounding of float32 sums in any program order, as in the given code
+Graded:  values  within the rounding of float32 sums in any program order, as in the given code
          bits    `sum_two_phase` returns the same bits for any order, as in the given code
          cost    a sum: the bytes of x and 8 more per program, at most one program per 1,024
                  elements. column_sum_locked: 1.25 times the bytes of x and the result, two launches

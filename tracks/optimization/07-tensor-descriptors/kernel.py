@@ -11,7 +11,7 @@ Yours:   first `PREDICT`: numbers that you work out before you run anything. The
          `DECIDE`, each with a question. Rewrite these parts as you like.
            what can be described  DECIDE 1     the product  DECIDE 2 to 4
            images                 DECIDE 5 and 6
-Judged:  values  both formulas, and refusals of tensors that cannot be described, as in the given
+Graded:  values  both formulas, and refusals of tensors that cannot be described, as in the given
                  code
          reasons the results of `desc_problem` for 32 tensors: None if a descriptor can describe it
          cost    compiled for an H100 and a B200, TMA copies the tiles; one launch

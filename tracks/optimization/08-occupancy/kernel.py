@@ -11,7 +11,7 @@ Given:   the limits of five GPUs; planners that never claim too much, and never 
 Yours:   first `PREDICT`: numbers that you work out before you run anything. Then the places marked
          `DECIDE`, each with a question. Rewrite these parts as you like.
            occupancy  DECIDE 1 to 3    persistent_grid  DECIDE 4    axpy  DECIDE 5 and 6
-Judged:  plans   the exact number of blocks and the limiting resource, for 46 kernels on five GPUs
+Graded:  plans   the exact number of blocks and the limiting resource, for 46 kernels on five GPUs
          values  products and sums in float32, rounded once, as in the given code
          cost    3 * n * itemsize bytes in one launch of at most one wave of programs
          numbers in `PREDICT` within 15 %, counts exactly; a wrong number is explained and fails

@@ -12,7 +12,7 @@ Yours:   first `PREDICT`: numbers that you work out before you run anything. The
          `DECIDE`, each with a question. Rewrite these parts as you like.
            quantizing     DECIDE 1 and 2       the product  DECIDE 3 to 5
            formats        DECIDE 6
-Judged:  values  both formulas, and refusals of arguments and GPUs outside the contract, as in the
+Graded:  values  both formulas, and refusals of arguments and GPUs outside the contract, as in the
                  given code
          cost    bytes and launches of quantizing; compiled for an H100 and an RTX 4090, tensor
                  cores multiply float8; with a GPU, the speed of the product
