@@ -1133,26 +1133,26 @@ _CIRCUMSTANCES: dict[str, _Form] = {
 # Of a statement that decides a failure, by the kind of mistake in it; none holds code.
 _MISTAKES = {
     "": "The case passes once this statement is corrected.",
-    "strides": "Two strides are in each other's place: the stride of a dimension multiplies the "
-               "index along this dimension.",
-    "height and width": "The strides or sizes of height and width are in each other's place.",
-    "arguments": "Two arguments are in each other's place, or one is not the one that belongs "
-                 "there: arguments follow the order of the parameters.",
-    "branches": "The two values of `where` are in each other's place: the first is used where "
-                "the condition is true, the second where it is false.",
-    "function": "The function that this statement calls is not the one that belongs there.",
-    "placement": "The expression has the right parts, but one stands in the wrong place: check "
-                 "what belongs inside the parentheses of each call and group.",
+    "strides": "Two strides are swapped: the stride of a dimension multiplies the index along this "
+               "dimension.",
+    "height and width": "The strides or sizes of height and width are swapped.",
+    "arguments": "Two arguments are swapped, or one is the wrong one: arguments follow the order "
+                 "of the parameters.",
+    "branches": "The two values of `where` are swapped: the first is used where the condition is "
+                "true, the second where it is false.",
+    "function": "This statement calls the wrong function.",
+    "placement": "The expression has the right parts, but one is in the wrong place: check what "
+                 "belongs inside each pair of parentheses.",
     "terms": "The expression has the right parts, but a factor multiplies the wrong term, or two "
-             "parts are in each other's place.",
-    "names": "Two names in this statement are in each other's place.",
+             "parts are swapped.",
+    "names": "Two names in this statement are swapped.",
     "values": "This statement, or one that computes a name it reads, gives a wrong value.",
     "one result": "The results before this one are right: this statement, or another one that only "
                   "this result depends on, is wrong.",
     "bound": "A bound is wrong: a mask compares each index with the size of its own dimension.",
-    "stride": "A stride in an address is wrong: an index is multiplied by the distance, in "
+    "stride": "A stride in an address is wrong: an index must be multiplied by the distance, in "
               "elements, to the next index of its own dimension.",
-    "name": "One name in this statement is not the one that belongs there.",
+    "name": "This statement uses a wrong name.",
     "number": "A number in this statement is wrong.",
     "axis": "The index of an axis is wrong: axes count from 0.",
     "reduction axis": "The reduction runs along the wrong axis: `axis` names the dimension that is "
@@ -1161,7 +1161,7 @@ _MISTAKES = {
                   "what is compared.",
     "operator": "An operator in this expression is wrong.",
     "operation": "The operation is wrong here: both the operator and one of its operands differ.",
-    "operands": "The two operands of an operator are in each other's place.",
+    "operands": "The two operands of an operator are swapped.",
     "parentheses": "Parentheses are missing or in the wrong place: `*`, `/`, `//` and `%` bind "
                    "closer than `+` and `-`.",
     "missing term": "A term is missing in this expression: something has to be added or "
@@ -1180,7 +1180,7 @@ _MISTAKES = {
     "no cast": "A conversion is missing here: without it, the value keeps a type with too few bits "
                "or too small a range.",
     "needless cast": "This statement converts a value that has to keep its type.",
-    "narrow type": "A value is kept in 16 bits that needs float32, as an accumulator does.",
+    "narrow type": "A value that needs float32, as an accumulator does, is kept in 16 bits.",
     "missing argument": "An argument of this call is missing.",
     "superfluous argument": "This call has an argument too many.",
     "no precision": "By default, this product rounds float32 operands to TF32, with 10 bits of "
@@ -1189,8 +1189,8 @@ _MISTAKES = {
              "as 0 for a sum and -inf for a maximum.",
     "overwritten": "This statement replaces the value of the iteration before: a sum over a loop "
                    "adds to what it had.",
-    "added twice": "The right-hand side adds to this name already, so an operator with `=` adds "
-                   "the old value once more.",
+    "added twice": "The right-hand side already adds to this name: assign it with `=` alone, or "
+                   "the old value is added twice.",
     "text": "The case passes once these lines are corrected.",
     "missing update": "A statement is missing here: a name keeps a value that has to change.",
     "missing statement": "A statement is missing here.",

@@ -81,8 +81,8 @@ def test_a_name_that_only_the_right_statement_would_use_is_unused():
 
     assert (cause.line, cause.part, cause.unused) == (3, "x", ("y",))
     assert messages.mistake(cause.kind, cause.part, cause.unused) == (
-        "One name in this statement is not the one that belongs there. Look at `x`. `y` is not "
-        "used anywhere.")
+        "This statement uses a wrong name. Look at `x`. `y` is not used "
+        "anywhere.")
 
 
 def test_values_that_the_solution_computes_another_way_name_what_is_read_for_them():
@@ -207,7 +207,7 @@ MISTAKES = [
     ("matrix-mul", "offs_m[:, None] * stride_am + offs_k[None, :] * stride_ak",
      "offs_m[:, None] * stride_ak + offs_k[None, :] * stride_am", "TODO", ""),
     ("layer-norm", "tl.sum(x, axis=0) / n_cols", "n_cols / tl.sum(x, axis=0)", "TODO 8",
-     "other's place"),
+     "are swapped"),
 ]
 
 # (text of the exercise of tiling with its DECIDE comments and the solution's code, mistake, place)
