@@ -190,8 +190,9 @@ def on_gpu(entry: Callable[..., Any], suite: Suite, case: Case) -> str:
     shapes = [tuple(right.shape) for right in as_tuple(suite.reference(*inputs))]
     if [tuple(result.shape) for result in results] != shapes:
         return f"shapes {[tuple(result.shape) for result in results]}"
-    found = compare.judge(results, inputs, suite.reference, suite.tolerance.of_a_gpu())
-    return str(found[0]) if found else ""
+    tolerance = suite.tolerance.of_a_gpu()
+    differences = compare.judge(results, inputs, suite.reference, tolerance)
+    return str(differences[0]) if differences else ""
 
 
 def on_device_like(tensor: torch.Tensor) -> torch.Tensor:
