@@ -1257,7 +1257,8 @@ def mistake(kind: str, part: str = "", unused: Sequence[str] = (),
     if part:
         words.append(f"Look at `{part}`.")
     if unused:
-        words.append(f"{_code(unused)} {'is' if len(unused) == 1 else 'are'} not used anywhere.")
+        words.append(f"{_code(unused)} {'is' if len(unused) == 1 else 'are'} not used in this "
+                     "function.")
     if reads:
         words.append(f"Check {_code(reads)} first: nothing else reads "
                      f"{'it' if len(reads) == 1 else 'them'}.")

@@ -65,7 +65,10 @@ def part_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
     if isinstance(one, ast.Call) and isinstance(other, ast.Call) and \
             ast.dump(one.func) != ast.dump(other.func):
         one = one.func
-    code = ast.unparse(one) if isinstance(one, ast.expr) else ""
+    if one is not None and _is_number(one) and around and \
+            isinstance(around[-1], ast.keyword | ast.expr):
+        one = around[-1]  # `axis=0` says which 0
+    code = ast.unparse(one) if isinstance(one, ast.keyword | ast.expr) else ""
     return code if len(code) <= MOST_CHARACTERS and "\n" not in code else ""
 
 

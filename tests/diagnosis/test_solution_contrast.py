@@ -81,7 +81,8 @@ def test_a_name_that_only_the_right_statement_would_use_is_unused():
 
     assert (cause.line, cause.part, cause.unused) == (3, "x", ("y",))
     assert messages.mistake(cause.kind, cause.part, cause.unused) == (
-        "This statement uses a wrong name. Look at `x`. `y` is not used anywhere.")
+        "This statement uses a wrong name. Look at `x`. `y` is not used in this "
+        "function.")
 
 
 def test_values_that_the_solution_computes_another_way_name_what_is_read_for_them():

@@ -17,18 +17,21 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import json
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from grader import Sandbox
 from tests.benchmarks.checkout import commit
+from tests.benchmarks.text import json_text
 from tests.fidelity.diagnosis import measure
 from tests.fidelity.diagnosis.measure import Diagnosis
+
+COLUMNS = ("module", "name", "code", "where", "catch_all", "placed")
 
 
 def summary(diagnoses: Sequence[Diagnosis]) -> dict[str, float]:
@@ -75,16 +78,21 @@ def main() -> int:
                   f"{'' if row.placed else ' (astray)'}{' (catch-all)' if row.catch_all else ''}",
                   file=sys.stderr, flush=True)
             if chosen.json:  # a run that is interrupted keeps what it has
-                chosen.json.write_text(json.dumps({
-                    "date": datetime.date.today().isoformat(), "commit": commit(),
-                    "shares": {name: summary(rows) for name, rows in parts.items()},
-                    "diagnoses": {name: [asdict(one) for one in rows]
-                                  for name, rows in parts.items()}}, indent=1) + "\n")
-    for name, diagnoses in parts.items():
+                chosen.json.write_text(json_text(result(parts)) + "\n")
+    for name, diagnoses in (*parts.items(), ("all", list(chain(*parts.values())))):
         show(name, diagnoses)
-    every = [one for rows in parts.values() for one in rows]
-    show("all", every)
     return 0
+
+
+def result(parts: Mapping[str, Sequence[Diagnosis]]) -> dict[str, Any]:
+    """What is kept of a run: shares, and a row of ``COLUMNS`` for each diagnosis."""
+    return {
+        "command": "python -m tests.fidelity.diagnosis --json FILE",
+        "date": datetime.date.today().isoformat(), "commit": commit(), "columns": COLUMNS,
+        "shares": {name: summary(rows) for name, rows in parts.items()}
+        | {"all": summary(list(chain(*parts.values())))},
+        "diagnoses": {name: [[getattr(one, column) for column in COLUMNS] for one in rows]
+                      for name, rows in parts.items()}}
 
 
 if __name__ == "__main__":
