@@ -148,7 +148,8 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
             passed: frozenset[str] = frozenset(), marker: str = "TODO",
             file: str = "", text: str = "", entry: str = "",
             roots: Collection[str] = (), answered: bool = False,
-            causes: Sequence[Cause] = (), solutions: Mapping[str, str] = {}) -> Finding:
+            causes: Sequence[Cause] = (), refuted: Collection[str] = (),
+            solutions: Mapping[str, str] = {}) -> Finding:
     """Fills in the usual cause of a finding, the place and the next step.
 
 
@@ -169,12 +170,12 @@ def explain(finding: Finding, mutants: Sequence[Mutant], todos: Mapping[int, int
         answered: the finding is about a value that host code returned.
         causes: the statements that decide the failure. A known mistake in another statement is
             ruled out, and the finding names their lines instead of the one where it was seen.
+        refuted: the ids of known mistakes that give no meaning; they still say where to look.
         solutions: path -> text of the files that the causes were derived from.
     """
     closer = closer_meaning(finding)
     mutants = () if finding.means in (messages.NOT_WRITTEN, messages.ONLY_HERE) else mutants
-    agreeing = [mutant for mutant in mutants if mutant.sign] if closer else mutants
-    agreeing = [mutant for mutant in agreeing if (
+    agreeing = [mutant for mutant in preceding(finding, mutants) if mutant.id not in refuted and (
         any(cause.may_be(mutant, solutions.get(cause.file, "")) for cause in causes) if causes else
         agrees(mutant, finding, todos, text))]
     likely = known_mistake(finding, agreeing, failed, passed)
@@ -242,6 +243,11 @@ def _by_line(finding: Finding, causes: Sequence[Cause]) -> str:
     named = finding.line is not None and any(cause.line == finding.line for cause in causes)
     return messages.mistake("", causes[0].part) if causes and not (
         finding.code == "L05" and named) else ""
+
+
+def preceding(finding: Finding, mutants: Sequence[Mutant]) -> Sequence[Mutant]:
+    """Those known mistakes that take precedence over what the finding itself tells."""
+    return [one for one in mutants if one.sign] if closer_meaning(finding) else mutants
 
 
 def closer_meaning(finding: Finding) -> str:

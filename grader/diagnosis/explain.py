@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +24,8 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
               names: Sequence[str] = (), seed: str = "",
               separated: Fault | None = None,
               witnesses: Sequence[CaseResult] = (),
-              causes: Sequence[Cause] = ()) -> tuple[CaseResult, ...]:
+              causes: Sequence[Cause] = (),
+              refuted: Collection[str] = ()) -> tuple[CaseResult, ...]:
     """The results with their findings put in words, told apart by which cases failed together.
 
     Args:
@@ -32,6 +33,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
         separated: what tells failing from passing cases; the first failure says it.
         witnesses: further results that help to tell mistakes apart.
         causes: the statements that decide the first failure.
+        refuted: the ids of known mistakes that fail alike with other values.
     """
     if not any(result.findings or result.verdict is Verdict.FAILED for result in results):
         return tuple(results)  # of a right kernel nothing has to be known
@@ -54,7 +56,8 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
             file=suite.kernel_file if suite.files else "", text=submitted.text,
             entry=(case.about if case else "") or suite.entry,
             roots=functions_of(case, suite) if case else frozenset(),
-            answered=case is not None and case.call is not None, solutions=suite.solutions)
+            answered=case is not None and case.call is not None, refuted=refuted,
+            solutions=suite.solutions)
         findings = []
         for number, finding in enumerate(codes.in_order(result.findings)):
             own = causes if result is first and not number else ()

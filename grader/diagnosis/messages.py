@@ -18,6 +18,8 @@ from grader.finding import (
 )
 from grader.text import joined, program, program_number, ranges, sentence
 
+EVERYWHERE = 0.98  # of all elements; as many right ones may be right by chance
+
 _Form = str | Callable[..., str]  # a format string, or a function that takes the figures
 
 
@@ -145,7 +147,7 @@ def _wrong_values(it: WrongValues) -> str:
         words.append(region(it.region))
     if it.likeness:
         words.append(pattern(it.likeness))
-    if not it.map or _is_scattered(it):
+    if not it.map or _is_scattered(it) or _is_everywhere(it):
         return " ".join(words)
     return "\n".join([" ".join(words), *it.map, _legend(it.scale)])
 
@@ -153,6 +155,11 @@ def _wrong_values(it: WrongValues) -> str:
 def _is_scattered(it: WrongValues) -> bool:
     """Whether every character of the map stands for right and wrong elements."""
     return set("".join(it.map)) == {"+"}
+
+
+def _is_everywhere(it: WrongValues) -> bool:
+    """Whether so few elements are right that they may be so by chance."""
+    return it.count > max(1, EVERYWHERE * it.total)
 
 
 def _legend(scale: Sequence[int]) -> str:
@@ -1234,13 +1241,14 @@ def of_pattern(data: Data) -> str:
     if _is_scattered(data):
         return "Wrong elements are scattered among right ones: a condition on values, such as a " \
                "comparison or a maximum, tells them apart."
+    if _is_everywhere(data):
+        few = "No" if data.count == data.total else "Hardly any"
+        return f"{few} element is right, so the mistake concerns all programs: a term of the " \
+               "formula or an operand of the address of a load."
     if data.map:
         return "The map shows which elements share the mistake: whole rows or columns point at " \
                "an index, blocks at the program or step that owns them, single elements at a " \
                "condition on values."
-    if data.count == data.total > 1:
-        return "No element is right, so the mistake concerns all programs: a term of the formula " \
-               "or an operand of the address of a load."
     return ""
 
 

@@ -24,7 +24,7 @@ from grader.judge.case import verdict
 from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
-from grader.judge.solution_reruns import causes_of
+from grader.judge.solution_reruns import causes_of, refuted_mistakes
 from grader.processes.sandbox import GradingSandbox
 from grader.report import (
     AFTER_FAILURE,
@@ -156,6 +156,7 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
         judged: list[CaseResult] = []
         witnesses: list[CaseResult] = []
         causes: list[Cause] = []
+        refuted: frozenset[str] = frozenset()
         try:
             report = replace(report, isolation=box.isolation.describe())
             if only:
@@ -168,12 +169,13 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
             if only:
                 witnesses = single_case.witnesses(judged, ctx)
             causes = causes_of(ctx.schedule.sorted(judged), ctx)
+            refuted = refuted_mistakes(ctx.schedule.sorted(judged), causes, ctx)
         except SandboxBroken as error:
             report = replace(report, reason=f"A process of the grader ended unexpectedly: {error}")
         judged = ctx.schedule.sorted(judged)
         report = replace(report, seed=ctx.draws.seed, output=ctx.output(), results=explained(
             judged, suite, submitted, names, ctx.draws.seed, _separation(judged, ctx), witnesses,
-            causes))
+            causes, refuted))
     if gpu_verdicts is not None:
         report = gpu_verdicts.report(report, explained(
             gpu_verdicts.results, suite, submitted, names, report.seed))

@@ -8,7 +8,7 @@ from grader.diagnosis.case_details import Notes
 from grader.diagnosis.explain import explained, telling_cases
 from grader.judge.case import verdict
 from grader.judge.context import Context
-from grader.judge.solution_reruns import causes_of
+from grader.judge.solution_reruns import causes_of, refuted_mistakes
 from grader.report import CaseResult, Verdict
 from grader.suite import Case
 
@@ -48,6 +48,7 @@ def witnesses(results: Sequence[CaseResult], ctx: Context) -> list[CaseResult]:
 def diagnosed(result: CaseResult, ctx: Context) -> CaseResult:
     """One result in words, as a grade of its case alone explains it."""
     others = witnesses([result], ctx) if result.verdict is Verdict.FAILED else []
-    (diagnosis,) = explained([result], ctx.suite, ctx.submitted, witnesses=others,
-                             causes=causes_of([result], ctx))
+    causes = causes_of([result], ctx)
+    (diagnosis,) = explained([result], ctx.suite, ctx.submitted, witnesses=others, causes=causes,
+                             refuted=refuted_mistakes([result, *others], causes, ctx))
     return diagnosis

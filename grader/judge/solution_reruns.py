@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections import defaultdict
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from grader.diagnosis.codes import known_mistake
+from grader.diagnosis.codes import known_mistake, preceding
 from grader.diagnosis.explain import functions_of, mistakes_in
 from grader.diagnosis.solution_contrast import (
     MOST_S,
@@ -19,7 +20,7 @@ from grader.diagnosis.solution_contrast import (
     repair,
     text_causes,
 )
-from grader.finding import WrongValues, value_of
+from grader.finding import Data, WrongValues, value_of
 from grader.judge.case import verdict
 from grader.judge.context import Context, RecordedCall
 from grader.processes.replies import Stopped
@@ -32,6 +33,9 @@ from grader.suite import Case, Property, Suite
 
 _MOST_OWN = 2  # lines of a result, of which the first is named without a repair
 _MOST_OTHERS = 2  # further cases of each kind
+MOST_TRIED = 4  # known mistakes
+ALIKE = 0.05  # of all elements, by which kernels with one mistake may differ
+SIMILAR = 1.5  # times as much
 RUN_S = 5.0  # of one rerun; most take a tenth of a second
 _WITH_REPAIRS = ("whole", "early", "diagnosis")
 # Findings of values, accesses, shapes, grids and plain values.
@@ -96,6 +100,56 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
     return [replace(one, file=ctx.suite.kernel_file) for one in repaired]
 
 
+def refuted_mistakes(results: Sequence[CaseResult], causes: Sequence[Cause],
+                     ctx: Context) -> frozenset[str]:
+    """The ids of known mistakes that fail in the same cases, but in another way.
+
+    Cases and signs match by chance where a kernel differs from the solution. Where no statement was
+    proved to be the cause, the mistake that would explain the failure is run on the same inputs.
+    """
+    failures = [result for result in results if result.fails and result.findings]
+    if causes or not failures or ctx.effort not in _WITH_REPAIRS:
+        return frozenset()
+    first, suite = failures[0], ctx.suite
+    finding, cases = first.findings[0], {case.name: case for case in suite.ordered()}
+    if first.name not in cases or not isinstance(finding.data, WrongValues):
+        return frozenset()
+    failed, passed = _names(results, Verdict.FAILED), _names(results, Verdict.PASSED)
+    left = preceding(finding, mistakes_in(first.name, suite))
+    refuted = set[str]()
+    while mistake := known_mistake(finding, [mutant for mutant in left if mutant.id not in refuted],
+                                   failed, passed):
+        if len(refuted) < MOST_TRIED:
+            # Another case may need more steps, or more programs, than the first.
+            mine = next((one for one in failures if one.name in mistake.wrong), first)
+            text = mistake.apply_to(suite.solutions)[suite.kernel_file]
+            with ctx.with_text(text, RUN_S) as other:
+                theirs = verdict(cases[mine.name], other).findings
+            if theirs and _are_alike(mine.findings[0].data, theirs[0].data):
+                break
+        refuted.add(mistake.id)
+    return frozenset(refuted)
+
+
+def _are_alike(mine: Data, theirs: Data) -> bool:
+    """Whether two kernels got alike values wrong, in whatever blocks they compute them.
+
+    Values without a pattern are not compared: what a sum lacks or has twice depends on the blocks.
+    """
+    if not isinstance(mine, WrongValues) or not isinstance(theirs, WrongValues) or (
+            mine.kind, mine.number, mine.pattern) != (theirs.kind, theirs.number, theirs.pattern):
+        return False
+    if mine.pattern == "precision":
+        return True  # which elements exceed the tolerance depends on the order of operations
+    one, other = (it.got / it.expected if it.expected else 0.0 for it in (mine, theirs))
+    return mine.index == theirs.index and abs(mine.count - theirs.count) <= ALIKE * mine.total and (
+        not mine.pattern or one == other or 1 / SIMILAR < one / (other or math.inf) < SIMILAR)
+
+
+def _names(results: Sequence[CaseResult], verdict: Verdict) -> frozenset[str]:
+    return frozenset(one.name for one in results if one.verdict is verdict)
+
+
 def _in_files(case: Case, ctx: Context, roots: frozenset[str],
               passes: Callable[..., bool]) -> list[Cause]:
     """What decides a failure and is in another file than the kernels, or no statement."""
@@ -121,9 +175,8 @@ def _in_files(case: Case, ctx: Context, roots: frozenset[str],
 def _likely_kinds(first: CaseResult, results: Sequence[CaseResult],
                   suite: Suite) -> frozenset[str]:
     """The kinds of the known mistake that fails as this result does, if there is one."""
-    failed, passed = (frozenset(one.name for one in results if one.verdict is verdict)
-                      for verdict in (Verdict.FAILED, Verdict.PASSED))
-    mistake = known_mistake(first.findings[0], mistakes_in(first.name, suite), failed, passed)
+    mistake = known_mistake(first.findings[0], mistakes_in(first.name, suite),
+                            _names(results, Verdict.FAILED), _names(results, Verdict.PASSED))
     kinds = kinds_of(mistake, suite.solution, suite.kernel_file) if mistake else frozenset()
     return kinds - {"", "name"} or kinds - {""}  # any statement has names
 

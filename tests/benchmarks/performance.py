@@ -37,7 +37,7 @@ from tests.benchmarks.clock import milliseconds
 from tests.benchmarks.text import json_text
 from tests.fidelity.performance.analysing import compiled
 from tests.fidelity.performance.case import Case
-from tests.fidelity.performance.every import CASES
+from tests.fidelity.performance.every import CASES, HELD_OUT
 from tests.fidelity.performance.recorded import record
 
 TARGET = "h200"
@@ -48,6 +48,8 @@ def main() -> int:
                                       formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--out", type=Path)
     options.add_argument("--only", default="", help="a part of a case's name")
+    options.add_argument("--held-out", action="store_true",
+                         help="only kernels that the timing model was not fitted to")
     options.add_argument("--target", default=TARGET, help="the GPU's name in targets.toml")
     options.add_argument("--dry", action="store_true", help="compile offline, measure nothing")
     options.add_argument("--compare", type=Path, metavar="FILE")
@@ -67,7 +69,7 @@ def main() -> int:
         "calibration": {} if chosen.dry else calibration.measured(),
         "cases": {},
     }
-    for case in CASES:
+    for case in HELD_OUT if chosen.held_out else CASES:
         if chosen.only in case.name:
             result["cases"][case.name] = _tried(case, chosen.target, dry=chosen.dry)
             print(f"{case.name}: {_short(result['cases'][case.name])}", file=sys.stderr, flush=True)

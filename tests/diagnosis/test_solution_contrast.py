@@ -19,6 +19,7 @@ from grader.report import Finding
 from grader.submission import dataflow
 from grader.suite.mutants import Mutant, Patch
 from tests.diagnosis.test_todo_pointers import MODULES
+from tests.fidelity import variants
 from tests.support.tiers import by_default
 from tritonlab.authoring import module_files
 
@@ -290,6 +291,28 @@ def test_a_grade_names_the_line_and_its_todo(slug, old, new, place, words, tmp_p
     finding = report.first_failure.findings[0]
     assert finding.line == line
     assert f"ine {line}, {place}" in finding.where
+    assert words in finding.means
+
+
+@pytest.mark.parametrize(("slug", "variant", "old", "new", "words"), [
+    ("softmax", "heuristics", "x_ptr + row * stride_x + cols, mask", "x_ptr + cols, mask",
+     "stand in the wrong places"),
+    ("matrix-mul", "wrapped_indices", "tl.cdiv(K, BLOCK_SIZE_K)", "tl.cdiv(BLOCK_SIZE_K, K)",
+     "do not advance by a whole block"),
+], ids=["other values", "alike values"])
+def test_a_known_mistake_explains_another_kernel_that_gets_alike_values_wrong(
+        slug, variant, old, new, words, tmp_path, sandbox):
+    module = MODULES[slug]
+    suite = grader.load_suite(module.suite, module.folder, module.solution.parent)
+    right = next(path for path in variants.of(slug) if path.stem == variant)
+    path = variants.whole(right, module.solution, tmp_path)
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+    finding = grader.grade(path, suite, sandbox=sandbox,
+                           effort="diagnosis").first_failure.findings[0]
+
     assert words in finding.means
 
 

@@ -349,6 +349,8 @@ def test_a_map_that_tells_nothing_is_not_drawn(wrong):
     (WrongValues("values", 3, 9, (0,), 1.0, 2.0, map=("x..",), scale=(3,)), "map"),
     (WrongValues("values", 3, 9, (0,), 1.0, 2.0, map=("+++",), scale=(3,)), "condition on values"),
     (WrongValues("values", 9, 9, (0,), 1.0, 2.0), "No element is right"),
+    (WrongValues("values", 99, 100, (0,), 1.0, 2.0, map=("x" * 9 + "+",)), "Hardly any element"),
+    (WrongValues("values", 90, 100, (0,), 1.0, 2.0, map=("x" * 9 + ".",)), "The map shows"),
 ])
 def test_wrong_values_have_a_meaning_by_what_they_look_like(data, words):
     assert words in messages.of_pattern(data)

@@ -1,7 +1,9 @@
 """Measures diagnoses: mutants and mechanically planted mistakes, graded to the first failure.
 
-    python -m tests.fidelity.diagnosis [--each 4] [--only SLUG ...] [--mutants | --planted]
-                                       [--json FILE]
+    python -m tests.fidelity.diagnosis [--each 4] [--only SLUG ...]
+                                       [--parts mutants planted variants] [--json FILE]
+
+``planted`` mistakes are made in the solutions, ``variants`` in right kernels that differ from them.
 
 A diagnosis is counted as
 
@@ -31,6 +33,7 @@ from tests.benchmarks.text import json_text
 from tests.fidelity.diagnosis import measure
 from tests.fidelity.diagnosis.measure import Diagnosis
 
+PARTS = ("mutants", "planted", "variants")
 COLUMNS = ("module", "name", "code", "where", "catch_all", "placed")
 
 
@@ -57,19 +60,21 @@ def main() -> int:
     options = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     options.add_argument("--each", type=int, default=4, help="planted mistakes of a module")
     options.add_argument("--only", nargs="+", default=[], metavar="SLUG")
-    options.add_argument("--mutants", action="store_true", help="mutants alone")
-    options.add_argument("--planted", action="store_true", help="planted mistakes alone")
+    options.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS[:2])
     options.add_argument("--json", type=Path, help="write all diagnoses to this file")
     chosen = options.parse_args()
     parts: dict[str, list[Diagnosis]] = {}
 
     def rows(box: Sandbox, folder: Path) -> Iterator[tuple[str, Diagnosis]]:
         for module in measure.modules(chosen.only):
-            if not chosen.planted:
+            if "mutants" in chosen.parts:
                 yield from (("mutants", one) for one in measure.mutants(module, box, folder))
-            if not chosen.mutants:
+            if "planted" in chosen.parts:
                 yield from (("planted", one)
                             for one in measure.mistakes(module, chosen.each, box, folder))
+            if "variants" in chosen.parts:
+                yield from (("variants", one)
+                            for one in measure.in_variants(module, chosen.each, box, folder))
 
     with Sandbox() as box, tempfile.TemporaryDirectory() as folder:
         for part, row in rows(box, Path(folder)):

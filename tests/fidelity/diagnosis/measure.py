@@ -14,6 +14,7 @@ from grader.report import Finding, Report, Verdict
 from grader.sandbox import Sandbox
 from grader.submission import source, syntax
 from grader.suite import Suite
+from tests.fidelity import variants
 from tests.fidelity.diagnosis.planting import planted
 from tritonlab.authoring import module_files
 from tritonlab.authoring import mutants as authored
@@ -64,20 +65,39 @@ def mutants(material: Material, box: Sandbox, folder: Path) -> Iterator[Diagnosi
         yield _diagnosis(material, texts, mutant.id, lines, (patch.find, patch.replace), report)
 
 
-def mistakes(material: Material, most: int, box: Sandbox, folder: Path) -> Iterator[Diagnosis]:
-    """The diagnoses of planted mistakes that a case notices."""
-    file, found = material.suite.kernel_file, 0
-    for number, one in enumerate(planted(material.solution[file], material.module.slug)):
+def mistakes(material: Material, most: int, box: Sandbox, folder: Path,
+             right: Mapping[str, str] | None = None, variant: str = "") -> Iterator[Diagnosis]:
+    """The diagnoses of planted mistakes that a case notices.
+
+    Args:
+        right: the files in which they are planted; the solution's by default.
+        variant: the name of other files.
+    """
+    file, found, right = material.suite.kernel_file, 0, right or material.solution
+    seed = f"{material.module.slug} {variant}".strip()
+    for number, one in enumerate(planted(right[file], seed)):
         if found == most or number == MOST_TRIED:
             return
-        texts = {**material.solution, file: one.text}
+        texts = {**right, file: one.text}
         report = _graded(material, material.suite, texts, box,
-                         folder / "planted" / material.module.slug / str(number))
+                         folder / "planted" / seed / str(number))
         if report.verdict is not Verdict.FAILED:
             continue
         found += 1
-        yield _diagnosis(material, texts, one.kind, {file: range(one.line, one.last + 1)},
-                         (one.before, one.after), report)
+        yield _diagnosis(material, texts, f"{variant}: {one.kind}".lstrip(": "),
+                         {file: range(one.line, one.last + 1)}, (one.before, one.after), report)
+
+
+def in_variants(material: Material, most: int, box: Sandbox, folder: Path) -> Iterator[Diagnosis]:
+    """The same in each right kernel that differs from the solution, if it passes here."""
+    slug, solution = material.module.slug, material.module.solution
+    for path in variants.of(slug):
+        whole = variants.whole(path, solution, folder / "variants" / slug / path.stem)
+        right = {file: (whole.parent / file).read_text() if file != KERNEL else whole.read_text()
+                 for file in material.solution}
+        report = _graded(material, material.suite, right, box, whole.parent / "graded")
+        if report.verdict is Verdict.PASSED:
+            yield from mistakes(material, most, box, folder, right, path.stem)
 
 
 def _graded(material: Material, suite: Suite, texts: Mapping[str, str], box: Sandbox,
