@@ -113,6 +113,13 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
     ("L05", {"kind": ["constexpr function", "assembly", "of a GPU", "star parameters", "no kernel",
                       "not visible", "bound twice", "variable around"]}, _OWN_FORMS),
     ("L05", {"construct": ["ListComp", "SetComp", "DictComp", "GeneratorExp"]}, _OWN_FORMS),
+    ("L01", {"kind": "grid number"},
+     "The size of a grid is a whole number: `triton.cdiv` divides and rounds up."),
+    ("L05", {"text": {"contains": "MatMult"}},
+     "Kernels have no operator `@`: the product of two blocks is `tl.dot(a, b)`."),
+    ("L05", {"text": {"contains": "make_shape_compatible"}},
+     "Operators combine blocks element by element, so shapes have to match or broadcast. The "
+     "product of two matrices is `tl.dot`."),
     ("L05", {"text": {"contains": "Unsupported ptr type"}},
      "Loads and stores take pointers: add offsets to a pointer argument of the kernel."),
     ("L05", {"text": {"contains": "arange's range must be a power of 2"}},

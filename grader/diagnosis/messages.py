@@ -18,6 +18,7 @@ from grader.finding import (
 )
 from grader.text import joined, program, program_number, ranges, sentence
 
+SCATTERED = 0.9  # of the characters of a map
 EVERYWHERE = 0.98  # of all elements; as many right ones may be right by chance
 
 _Form = str | Callable[..., str]  # a format string, or a function that takes the figures
@@ -153,8 +154,9 @@ def _wrong_values(it: WrongValues) -> str:
 
 
 def _is_scattered(it: WrongValues) -> bool:
-    """Whether every character of the map stands for right and wrong elements."""
-    return set("".join(it.map)) == {"+"}
+    """Whether nearly every character of the map stands for right and wrong elements."""
+    drawn = "".join(it.map)
+    return drawn.count("+") > SCATTERED * len(drawn)
 
 
 def _is_everywhere(it: WrongValues) -> bool:
@@ -167,7 +169,7 @@ def _legend(scale: Sequence[int]) -> str:
         f"{scale[0]:,} elements" if scale[0] > 1 else "an element"
     block = "an element" if set(scale) == {1} else block
     both = "" if set(scale) == {1} else ", `+` both"
-    return f"A character stands for {block}: `.` right, `x` wrong{both}."
+    return f"Each character is {block}: `.` right, `x` wrong{both}."
 
 
 _UNITS = {"element": "elements", "row": "rows", "column": "columns", "matrix": "matrices",
@@ -355,6 +357,7 @@ _HINTS = {
     "": "",
     "module": " Only the files of the exercise are graded: if `{module}` is your own file, move "
               "its code into the exercise's file.",
+    "libdevice": " It is in Triton: `from triton.language.extra import libdevice`.",
     "threads": " Host code must not start threads or processes during a grade.",
     "grid": " Launch a kernel with a grid: `kernel[grid](...)`.",
     "device": " This grade runs with CPU tensors: `x.device` is 'cpu', and "
@@ -520,7 +523,7 @@ _NAMES: dict[str, str] = {
                    "functions{instead}",
     "not imported": "but the module `{module}` is never imported; importing a package does not "
                     "import its submodules",
-    "not offered": "which is not available in Triton kernels{nearest}",
+    "not offered": "which is not available in Triton kernels{nearest}{instead}",
     "of a GPU": "which queries the GPU that runs the kernel, and this grade runs without one",
     "assembly": "which inserts inline assembly; only code written in Triton is graded",
 }
@@ -617,7 +620,8 @@ _FAULTS: dict[str, _Form] = {
     "walrus": "An annotation contains `:=`, which a kernel cannot use.",
     "default": "The default of a parameter is `{code}`; defaults of a kernel must be constants.",
     "star parameters": "Kernel `{kernel}` takes `*` or `**` parameters.",
-    "item assignment": "Line {line} assigns to `{code}`; a block cannot be modified in place.",
+    "item assignment": "Line {line} assigns to `{code}`; kernels change memory with "
+                       "`tl.store`, and cannot change an element of a block.",
     "construct": lambda line, construct:
         f"Line {line} uses {CONSTRUCTS[construct]}, which a kernel cannot use.",
 
@@ -1156,7 +1160,9 @@ _MISTAKES = {
     "values": "This statement, or one that computes a name it reads, gives a wrong value.",
     "one result": "The results before this one are right: this statement, or another one that only "
                   "this result depends on, is wrong.",
-    "bound": "A bound is wrong: a mask compares each index with the size of its own dimension.",
+    "bound": "An index or a bound is wrong: a mask compares each index with the size of its own "
+             "dimension.",
+    "range": "The range of numbers is wrong here: elements and indices count from 0.",
     "stride": "A stride in an address is wrong: an index must be multiplied by the distance, in "
               "elements, to the next index of its own dimension.",
     "name": "This statement uses a wrong name.",
@@ -1167,7 +1173,11 @@ _MISTAKES = {
     "comparison": "The comparison is wrong: check its direction, whether equal values belong, and "
                   "what is compared.",
     "operator": "An operator in this expression is wrong.",
-    "operation": "The operation is wrong here: both the operator and one of its operands differ.",
+    "operation": "This operation gives a wrong value: check its operator and its operands.",
+    "sign": "A sign is wrong here: a minus is missing or too many.",
+    "constant": "A constant stands where the value of a name belongs.",
+    "missing attribute": "An attribute is missing in this expression.",
+    "no grid": "The kernel is called without a grid: a launch is `kernel[grid](...)`.",
     "operands": "The two operands of an operator are swapped.",
     "parentheses": "Parentheses are missing or in the wrong place: `*`, `/`, `//` and `%` bind "
                    "closer than `+` and `-`.",
@@ -1285,8 +1295,8 @@ PLAIN_VALUES = "The return value must consist of None, numbers, strings, and tup
                "dicts and dataclasses of these."
 TOO_MANY_OPERATIONS = \
     "The compiler unrolls every operation of a thread: large blocks on few warps, or unrolled " \
-    "loops, produce too many. Use more warps (`num_warps`), smaller blocks, or loops that are " \
-    "not unrolled."
+    "loops, produce too many instructions. Use smaller blocks, more warps (`num_warps`), or " \
+    "loops that are not unrolled."
 
 
 def strayed(access: str, masked: bool) -> str:

@@ -93,12 +93,16 @@ class Cause:
 
 def kinds_of(mutant: Mutant, solution: str, file: str) -> frozenset[str]:
     """The kinds of mistake in a known wrong version of a file; some have no name."""
-    text = solution
+    return frozenset(kind_of(one.mine, one.theirs) for one in edits(
+        syntax.tree_of(with_mistake(mutant, solution, file)), syntax.tree_of(solution)))
+
+
+def with_mistake(mutant: Mutant, solution: str, file: str) -> str:
+    """The text of a file of the solution with a known mistake."""
     for patch in mutant.patches:
         if patch.file == file:
-            text = text.replace(patch.find, patch.replace)
-    return frozenset(kind_of(one.mine, one.theirs)
-                     for one in edits(syntax.tree_of(text), syntax.tree_of(solution)))
+            solution = solution.replace(patch.find, patch.replace)
+    return solution
 
 
 def causes(text: str, solution: str, exercise: str, roots: Collection[str], passes: Passes,
@@ -133,7 +137,7 @@ def causes(text: str, solution: str, exercise: str, roots: Collection[str], pass
     of_solution = places(theirs, solution, numbered_comments(solution), exercise).lines
     return [Cause(max(1, one.line), kind_of(one.mine, one.theirs), one.mine is None,
                   of_solution.get(one.solution_line) or numbers.get(one.line),
-                  _lines(one.theirs), part_of(one.mine, one.theirs), _unused(mine, one))
+                  _lines(one.theirs), part_of(one.mine, one.theirs, text), _unused(mine, one))
             for one in deciding]
 
 
@@ -176,7 +180,7 @@ def text_causes(text: str, solution: str, passes: Passes) -> list[Cause]:
 
 def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
            numbers: Mapping[int, int] = {}, of_shapes: bool = False,
-           likely: Collection[str] = ()) -> list[Cause]:
+           likely: Collection[str] = (), most: int = MOST_REPAIRS) -> list[Cause]:
     """The statement in which one changed expression makes the failing case pass; none if unknown.
 
     It needs no statement of the solution, so it explains kernels that are written another way.
@@ -185,6 +189,7 @@ def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
         suspects: groups of lines, the most suspicious first.
         of_shapes: the failure is one of shapes.
         likely: kinds of mistakes that are tried earlier.
+        most: repairs that are tried.
     """
     tree, started = syntax.tree_of(text), time.monotonic()
     tried = {patched(tree, [])}
@@ -195,11 +200,11 @@ def repair(text: str, suspects: Sequence[Iterable[int]], passes: Passes,
         other = patched(tree, [edit])
         if other in tried:
             continue
-        if len(tried) > MOST_REPAIRS or time.monotonic() - started > MOST_S:
+        if len(tried) > most or time.monotonic() - started > MOST_S:
             break
         tried.add(other)
         if passes(other):
-            kind, part = kind_of(edit.mine, edit.theirs), part_of(edit.mine, edit.theirs)
+            kind, part = kind_of(edit.mine, edit.theirs), part_of(edit.mine, edit.theirs, text)
             return [Cause(edit.line, kind, edit.mine is None, numbers.get(edit.line),
                           part=part or _updated(edit), unused=_unused(tree, edit), own=True)]
     return []

@@ -19,6 +19,7 @@ from grader.diagnosis.solution_contrast import (
     kinds_of,
     repair,
     text_causes,
+    with_mistake,
 )
 from grader.finding import Data, WrongValues, value_of
 from grader.judge.case import verdict
@@ -32,6 +33,8 @@ from grader.submission.statement_diff import edits
 from grader.suite import Case, Property, Suite
 
 _MOST_OWN = 2  # lines of a result, of which the first is named without a repair
+_MOST_OF_ONE = 16  # repairs of a statement that is known to be wrong
+_VAGUE = ("", "operation", "placement")  # kinds of mistakes
 _MOST_OTHERS = 2  # further cases of each kind
 MOST_TRIED = 4  # known mistakes
 ALIKE = 0.05  # of all elements, by which kernels with one mistake may differ
@@ -81,22 +84,29 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
     if not deciding and first.seconds < RUN_S / 2:
         deciding = _in_files(case, ctx, roots, passes)
     finding = first.findings[0]
-    if deciding or not _is_repaired(finding, text, roots) or ctx.effort not in _WITH_REPAIRS:
+    if not _is_repaired(finding, text, roots) or ctx.effort not in _WITH_REPAIRS:
         return deciding
     others = [one for result in _others(first, results) if (one := case_of(result)) is not None
               and one.function == case.function]
+    if deciding:
+        if len(deciding) == 1 and deciding[0].kind in _VAGUE and not deciding[0].missing:
+            # The solution computes it in another way, so what differs is not the mistake.
+            for own in repair(text, [[deciding[0].line]], lambda text: all(
+                    passes(text, one) for one in (case, *others)), most=_MOST_OF_ONE):
+                deciding = [replace(deciding[0], kind=own.kind, part=own.part, unused=own.unused)]
+        return deciding
     with ctx.with_text(text, RUN_S) as other:
         recording = _recording(case, other)
     away = dataflow.lines_elsewhere(text, roots) | _idle_kernels(text, recording)
     suspects = [[line for line in lines if line not in away]
                 for lines in _suspects(finding, text, recording, ctx.part(case).entry)]
-    own = [line for line in _lines_of_result(finding, text, recording, ctx.part(case))
+    of_result = [line for line in _lines_of_result(finding, text, recording, ctx.part(case))
            if line not in away]
-    repaired = repair(text, [own, *suspects] if own else suspects, lambda text: all(
+    repaired = repair(text, [of_result, *suspects] if of_result else suspects, lambda text: all(
         passes(text, one) for one in (case, *others)), numbers, finding.code == "L05",
                       _likely_kinds(first, results, ctx.suite)) or [
-            Cause(line, "one result", todo=numbers.get(line)) for line in own[:1]
-            if len(own) <= _MOST_OWN]
+            Cause(line, "one result", todo=numbers.get(line)) for line in of_result[:1]
+            if len(of_result) <= _MOST_OWN]
     return [replace(one, file=ctx.suite.kernel_file) for one in repaired]
 
 
@@ -122,7 +132,9 @@ def refuted_mistakes(results: Sequence[CaseResult], causes: Sequence[Cause],
         if len(refuted) < MOST_TRIED:
             # Another case may need more steps, or more programs, than the first.
             mine = next((one for one in failures if one.name in mistake.wrong), first)
-            text = mistake.apply_to(suite.solutions)[suite.kernel_file]
+            text = with_mistake(mistake, suite.solution, suite.kernel_file)
+            if text == suite.solution:
+                break
             with ctx.with_text(text, RUN_S) as other:
                 theirs = verdict(cases[mine.name], other).findings
             if theirs and _are_alike(mine.findings[0].data, theirs[0].data):

@@ -20,6 +20,7 @@ _NARROW = ("float16", "bfloat16")
 _ROOTS = frozenset(("sqrt", "rsqrt", "sqrt_rn"))
 MOST_CHARACTERS = 60  # of an expression that is quoted
 _ACCESSES = frozenset(("load", "store"))
+_Pair = tuple[ast.AST, ast.AST, tuple[ast.AST, ...]]  # two that differ, and the nodes around
 
 
 def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
@@ -42,18 +43,27 @@ def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
             ast.dump(mine.value) == ast.dump(theirs.value):
         return "added twice"
     pairs = list(_differing(mine, theirs))
-    kind = _of_pair(*pairs[0]) if _is_one(pairs) else ""
+    kind = _of_pair(*pairs[0]) if _is_one(pairs) else _kind_of_all(pairs)
     if kind in ("", "arguments", "name", "bound", "stride"):
         return _swapped(mine, theirs) or kind or _of_values(mine, theirs) or \
-            _rearranged(mine, theirs)
+            _rearranged(mine, theirs, [one for one, _, _ in pairs])
     return kind
 
 
-def part_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
-    """The one expression of ``mine`` that differs; empty where several do, or it is long."""
+def part_of(mine: ast.stmt | None, theirs: ast.stmt | None, text: str = "") -> str:
+    """The one expression of ``mine`` that differs; empty where several do, or it is long.
+
+    Args:
+        text: of the file with ``mine``, from which the expression is quoted.
+    """
     pairs = list(_differing(mine, theirs)) if mine and theirs else []
-    one, other, around = pairs[0] if _is_one(pairs) else (None, None, ())
-    if len(pairs) > 1:  # all that one name is part of, such as `a.stride(0)`
+    match pairs:
+        case [(ast.Name(id=first), ast.Name(id=second), _),
+              (ast.Name(id=third), ast.Name(id=last), _)] if (first, second) == (last, third):
+            return f"{first}, {second}"
+    alike = _is_one(pairs) or _kind_of_all(pairs)
+    one, other, around = pairs[0] if alike else (None, None, ())
+    if len(pairs) > 1 and _is_one(pairs):  # all that one name is part of, such as `a.stride(0)`
         for node in reversed(around):
             if not isinstance(node, ast.Attribute | ast.Subscript | ast.Call) or one in getattr(
                     node, "args", ()):
@@ -66,17 +76,29 @@ def part_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
             ast.dump(one.func) != ast.dump(other.func):
         one = one.func
     if one is not None and _is_number(one) and around and \
-            isinstance(around[-1], ast.keyword | ast.expr):
+            isinstance(around[-1], ast.keyword | ast.expr) and len(_arguments(around[-1])) < 2:
         one = around[-1]  # `axis=0` says which 0
-    code = ast.unparse(one) if isinstance(one, ast.keyword | ast.expr) else ""
+    if not isinstance(one, ast.keyword | ast.expr):
+        return ""
+    code = (ast.get_source_segment(text, one) if text else "") or ast.unparse(one)
     return code if len(code) <= MOST_CHARACTERS and "\n" not in code else ""
 
 
-def _is_one(pairs: Sequence[tuple[ast.AST, ast.AST, tuple[ast.AST, ...]]]) -> bool:
+def _is_one(pairs: Sequence[_Pair]) -> bool:
     """Whether one expression differs, or one name throughout."""
     names = {(one.id, other.id) if isinstance(one, ast.Name) and isinstance(other, ast.Name)
              else () for one, other, _ in pairs}
     return len(pairs) == 1 or (len(names) == 1 and () not in names)
+
+
+def _kind_of_all(pairs: Iterable[_Pair]) -> str:
+    """The kind of several expressions that differ in one way; empty for other kinds."""
+    kinds = {_of_pair(*pair) for pair in pairs}
+    return kinds.pop() if kinds in ({"axis"}, {"reduction axis"}, {"sign"}) else ""
+
+
+def _arguments(node: ast.AST) -> list[ast.AST]:
+    return [*node.args, *node.keywords] if isinstance(node, ast.Call) else []
 
 
 def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
@@ -94,6 +116,16 @@ def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
             return "axis"
         return "number"
     match one, other:
+        case ast.Call(), ast.Call(func=ast.Subscript(value=value)) if _same(one.func, value):
+            return "no grid"
+        case ast.UnaryOp(op=ast.USub(), operand=value), _ if _same(value, other):
+            return "sign"
+        case _, ast.UnaryOp(op=ast.USub(), operand=value) if _same(value, one):
+            return "sign"
+        case _, ast.Attribute(value=value) if _same(value, one):
+            return "missing attribute"
+        case ast.Constant(), ast.Name():
+            return "constant"
         case ast.Call(), ast.Call() if ast.dump(one.func) == ast.dump(other.func):
             return _of_calls(one, other)
         case _, ast.Call(func=ast.Attribute(value=value, attr="to")) if _same(one, value):
@@ -129,8 +161,8 @@ def _of_pair(one: ast.AST, other: ast.AST, around: Sequence[ast.AST]) -> str:
         return "operator"
     if isinstance(one, ast.expr) and isinstance(other, ast.BinOp) and \
             Counter(_leaves(one)) < Counter(_leaves(other)):
-        more = Counter(_operators(other)) - Counter(_operators(one))
-        return f"missing {_part(next(iter(more)))}"
+        mine, theirs = Counter(_operators(one)), Counter(_operators(other))
+        return f"missing {_part(next(iter(theirs - mine)))}" if mine <= theirs else "operation"
     if isinstance(one, ast.Name) and isinstance(other, ast.Name):
         return _of_names(around)
     if isinstance(one, ast.BinOp) and isinstance(other, ast.BinOp) and \
@@ -193,19 +225,26 @@ def _swapped(mine: ast.stmt, theirs: ast.stmt) -> str:
     return "arguments" if in_call else "names"
 
 
-def _rearranged(mine: ast.stmt, theirs: ast.stmt) -> str:
+def _rearranged(mine: ast.stmt, theirs: ast.stmt, differing: Iterable[ast.AST]) -> str:
     """The kind where both have the same parts in another arrangement."""
     ours, others = ([node for node in ast.walk(statement) if isinstance(node, ast.Call)]
                     for statement in (mine, theirs))
     for one, other in zip(ours, others, strict=False):
-        if last_name(one.func) == last_name(other.func) == "where" and \
+        if last_name(one.func) != last_name(other.func) or _dumps(one.args) == _dumps(other.args):
+            continue
+        if last_name(one.func) == "arange":
+            return "range"
+        if last_name(one.func) == "where" and \
                 _dumps(one.args) == _dumps([*other.args[:1], *other.args[:0:-1]]):
             return "branches"
+        if Counter(_dumps(one.args)) == Counter(_dumps(other.args)):
+            return "arguments"
     parts = [Counter(_dumps(node for node in ast.walk(statement) if isinstance(
         node, ast.Name | ast.Constant | ast.operator))) for statement in (mine, theirs)]
     if parts[0] != parts[1]:
         return ""
-    return "placement" if ours else "terms"
+    return "placement" if any(isinstance(node, ast.Call) for part in differing
+                              for node in ast.walk(part)) else "terms"
 
 
 def _part(operator: type[ast.operator]) -> str:
@@ -260,10 +299,14 @@ def _operators(node: ast.expr) -> list[type[ast.operator]]:
 
 
 def _differing(one: ast.AST, other: ast.AST,
-               around: tuple[ast.AST, ...] = ()) -> Iterator[tuple[ast.AST, ast.AST,
-                                                                   tuple[ast.AST, ...]]]:
+               around: tuple[ast.AST, ...] = ()) -> Iterator[_Pair]:
     """The smallest expressions in which two trees differ, and the nodes around each."""
     if _same(one, other):
+        return
+    if isinstance(one, ast.Call) and isinstance(other, ast.Call) and _same(one.func, other.func) \
+            and _of_calls(one, other).endswith("argument") and (common := _common(one, other)):
+        for pair in common:
+            yield from _differing(*pair, (*around, one))
         return
     mine, theirs = list(ast.iter_child_nodes(one)), list(ast.iter_child_nodes(other))
     plain = [[value for field, value in ast.iter_fields(node)
@@ -279,3 +322,13 @@ def _differing(one: ast.AST, other: ast.AST,
         return
     for pair in inner:
         yield from _differing(*pair, (*around, one))
+
+
+def _common(one: ast.Call, other: ast.Call) -> list[tuple[ast.AST, ast.AST]]:
+    """The arguments in which two calls differ although both have them, where one has more."""
+    if len(_arguments(one)) == len(_arguments(other)):
+        return []
+    named = {word.arg: word for word in other.keywords}
+    pairs = [*zip(one.args, other.args, strict=False),
+             *((word, named[word.arg]) for word in one.keywords if word.arg in named)]
+    return [pair for pair in pairs if not _same(*pair)]

@@ -11,7 +11,7 @@ import ast
 import copy
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, takewhile
 
 from grader.submission import syntax
 from grader.submission.dataflow import is_kernel
@@ -69,6 +69,7 @@ def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]],
              for group in statements for changes, unlikely in kinds.items()]
     updates = [edit for group, inside in statements.items() if group < _MOST_GROUPS
                for statement, scope in inside for edit in _updates(statement, scope)]
+    yield from () if of_shapes else _misplaced(tree)
     yield from updates[:0 if of_shapes else _MOST_UPDATES]
     for _, group, changes in sorted(steps, key=lambda step: step[:2]):
         for statement, scope in statements[group]:
@@ -329,6 +330,33 @@ def _operands(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
     """Operands in each other's place."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, _ORDERED):
         yield ast.BinOp(node.right, node.op, node.left)
+
+
+def _misplaced(tree: ast.Module) -> Iterator[Edit]:
+    """Launches with two arguments in each other's place, as the names of parameters tell."""
+    parameters = {function.name: syntax.parameter_names(function)
+                  for function in syntax.functions(tree) if is_kernel(function)}
+    for statement in ast.walk(tree):
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Subscript(value=ast.Name(id=kernel))) as call):
+                passed = list(takewhile(lambda one: not isinstance(one, ast.Starred), call.args))
+                for one, other in combinations(range(len(passed)), 2):
+                    names = parameters.get(kernel, [])[one:other + 1]
+                    if len(names) == other + 1 - one and \
+                            _is_for(passed[one], names[-1], names[0]) and \
+                            _is_for(passed[other], names[0], names[-1]):
+                        args = [*call.args]
+                        args[one], args[other] = args[other], args[one]
+                        changed = ast.Expr(ast.Call(call.func, args, call.keywords))
+                        yield Edit(statement, ast.fix_missing_locations(
+                            ast.copy_location(changed, statement)), statement.lineno, 0)
+
+
+def _is_for(argument: ast.expr, parameter: str, other: str) -> bool:
+    """Whether an argument is called as one parameter, or begins as it, and not as the other."""
+    name = argument.id.lower() if isinstance(argument, ast.Name) else ""
+    right, wrong = (one.removesuffix("_ptr").lower() for one in (parameter, other))
+    return name.startswith(right) and not name.startswith(wrong)
 
 
 def _launch_arguments(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:

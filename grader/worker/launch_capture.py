@@ -169,7 +169,8 @@ def _bind(recorder: Recorder, kernel: Any, name: str, args: tuple[Any, ...],
     try:
         bound = kernel.signature.bind(*args, **given)
     except TypeError as error:
-        came = f"{len(args)} arguments by position" + f" and {len(given)} by name" * bool(given)
+        named = f" and {', '.join(given)} by name" if given else ""
+        came = f"{len(args)} arguments by position{named}"
         raise TypeError(f"{name}: {error} (the launch passes {came}, the kernel has "
                         f"{len(parameters)} parameters)") from None
     bound.apply_defaults()

@@ -373,6 +373,20 @@ def test_no_repair_is_named_where_none_makes_the_case_pass():
     assert [one.part for one in repair(text, [[2]], lambda text: "< n" in text)] == ["x_ptr < m"]
 
 
+@pytest.mark.parametrize(("passed", "names"), [
+    ("x, bias, weight, n, h, w", "bias, weight"), ("x, weight, bias, n, w, h", "w, h"),
+])
+def test_swapped_arguments_of_a_launch_are_tried_first_by_their_names(passed, names):
+    text = "@triton.jit\ndef k(x_ptr, w_ptr, bias_ptr, N, H, W):\n    pass\n\n\n" \
+           f"def f(x, weight, bias, n, h, w):\n    k[(n,)]({passed})\n"
+    runs = []
+
+    (cause,) = repair(text, [[3], [7]], lambda text: bool(runs.append(text)) or (
+        "(x, weight, bias, n, h, w)" in text))
+
+    assert (cause.line, cause.kind, cause.part, len(runs)) == (7, "arguments", names, 1)
+
+
 def test_repairs_are_bounded_in_number():
     runs = []
     terms = " + ".join(f"a{n}" for n in range(50))

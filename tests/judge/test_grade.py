@@ -214,7 +214,7 @@ def test_the_same_seed_draws_the_same_inputs_and_no_seed_draws_new_ones(graded):
     (("return out", "return out, out"), "S01", "tuple"),
     (("return out", "x.mul_(1)\n    return out"), "M07", "x"),
     (("](x, out, x", "](out, x, x"), "M07", "Input `x` was modified: line 20 passes it as"),
-    (("x.numel(), BLOCK=64", "BLOCK=64"), "R01", "2 arguments by position and 1 by name, the ker"),
+    (("x.numel(), BLOCK=64", "BLOCK=64"), "R01", "2 arguments by position and BLOCK by name, the"),
     (("torch.empty_like(x)", "torch.empty(x.shape)"), "S01", "`torch.empty` has no device"),
     (("return out", "raise RuntimeError('no')"), "R01", "RuntimeError: no"),
     (("return out", "return undefined"), "R01", "NameError"),

@@ -131,7 +131,7 @@ def _show_first(screen: Screen, module: Module, failure: CaseResult, reading: Jo
 
 
 def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
-    """Prints in one line that other checks failed, and the names that fit."""
+    """Prints in one line which other checks failed, if a name fits."""
     names = [r.name for r in _begun([r for r in report.deciding if r.fails and r is not failure])]
     if not names:
         return
@@ -139,8 +139,8 @@ def _others(screen: Screen, report: Report, failure: CaseResult) -> None:
     room = screen.width - len(screen.label("Others")) - len(head)
     texts = (f"{': ' if first == len(names) else ', such as '}{'; '.join(names[:first])}"
              for first in range(len(names), 0, -1))
-    screen.line((head + next((text for text in texts if len(text) < room), "") + ".", "dim"),
-                lead=(screen.label("Others"),))
+    if text := next((text for text in texts if len(text) < room), ""):
+        screen.line((f"{head}{text}.", "dim"), lead=(screen.label("Others"),))
 
 
 def _left_open(screen: Screen, report: Report) -> None:
@@ -249,7 +249,7 @@ def show_check(screen: Screen, result: CaseResult, lead: str) -> None:
     """Prints one check with its facts; an advisory check that fails is a note."""
     passed = result.verdict is Verdict.PASSED
     note = result.advisory and not passed
-    name = result.name + (" (never decides)" if result.advisory else "")
+    name = result.name + (" (does not affect the verdict)" if result.advisory else "")
     screen.line(name, lead=(lead, word("NOTE" if note else result.verdict), " "))
     screen.facts(f"{lead}{result.name}",
                  *(f"{label} {value}" for label, value in result.facts.items()),

@@ -178,12 +178,16 @@ def _of_the_host(name: str, scope: VisibleNames) -> Fault:
     instead = _INSTEAD.get(name, "")
     if not instead and name in tl.__all__ and not isinstance(getattr(tl, name), ModuleType):
         instead = f"tl.{name}"
-    if not instead and not name.startswith("_") and hasattr(
-            importlib.import_module("triton.language.extra.libdevice"), name):
+    if not instead and _in_libdevice(name):
         instead = f"libdevice.{name}"
     if not instead.startswith("libdevice."):
         instead = instead.replace("tl.", f"{tl_name}.")
     return fault("of the host", instead=instead)
+
+
+def _in_libdevice(name: str) -> bool:
+    return not name.startswith("_") and hasattr(
+        importlib.import_module("triton.language.extra.libdevice"), name)
 
 
 def names_bound(tree: ast.Module) -> frozenset[str]:
@@ -263,8 +267,11 @@ def _target_problem(target: str) -> Fault | None:
     if value is not None and _usable(value, target):
         return None
     owner, _, name = target.rpartition(".")
-    return fault(_NOT_RUN[name]) if name in _NOT_RUN else \
-        fault("not offered", nearest=_nearest(owner, name))
+    if name in _NOT_RUN:
+        return fault(_NOT_RUN[name])
+    if owner == "triton.language" and _in_libdevice(name):
+        return fault("not offered", instead=f"libdevice.{name}")
+    return fault("not offered", nearest=_nearest(owner, name))
 
 
 def _nearest(owner: str, name: str) -> str:
