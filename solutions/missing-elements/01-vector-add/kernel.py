@@ -35,7 +35,7 @@ def vector_add_kernel(
 
     Moves 3 * n_elements * itemsize bytes: two loads and one store per element.
     """
-    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may pass 2**31
+    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may exceed 2**31 - 1
     block_start = pid * BLOCK_SIZE
     local_offs = tl.arange(0, BLOCK_SIZE)
     offs = block_start + local_offs

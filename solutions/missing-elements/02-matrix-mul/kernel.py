@@ -55,7 +55,7 @@ def matmul_kernel(
     pid_m = first_pid_m + local % group_height
     pid_n = local // group_height
 
-    offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride may pass 2**31
+    offs_m = pid_m.to(tl.int64) * BLOCK_M + tl.arange(0, BLOCK_M)  # row * stride may reach 2**31
     offs_n = pid_n.to(tl.int64) * BLOCK_N + tl.arange(0, BLOCK_N)
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
 
@@ -66,7 +66,7 @@ def matmul_kernel(
     in_m = offs_m < M
     b_ptrs = b_ptr + offs_k[:, None] * stride_bk + offs_n[None, :] * stride_bn
     in_n = offs_n < N
-    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # may pass 2**31 in a transposed view
+    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # may exceed 2**31 - 1 in a transposed view
     b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
 
     for step in range(steps):

@@ -41,7 +41,7 @@ def softmax_kernel(
 
     Moves 2 * n_rows * n_cols * itemsize bytes: each element is loaded once and stored once.
     """
-    row = tl.program_id(axis=0).to(tl.int64)  # row * stride may pass 2**31
+    row = tl.program_id(axis=0).to(tl.int64)  # row * stride may exceed 2**31 - 1
     row_start = x_ptr + row * stride_x
     cols = tl.arange(0, BLOCK_SIZE)
     mask = cols < n_cols  # a block wider than the row has padding

@@ -52,7 +52,7 @@ def layer_norm_kernel(
     Moves 4 * n_rows * n_cols * itemsize + 8 * n_rows bytes: each element is loaded and stored once,
     and every program loads both parameter vectors, which stay in the caches.
     """
-    row = tl.program_id(axis=0).to(tl.int64)  # row * stride may pass 2**31
+    row = tl.program_id(axis=0).to(tl.int64)  # row * stride may exceed 2**31 - 1
     row_start = x_ptr + row * stride_x
     cols = tl.arange(0, BLOCK_SIZE)
     mask = cols < n_cols  # a block wider than the row has padding

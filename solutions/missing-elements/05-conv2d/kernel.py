@@ -46,7 +46,7 @@ def conv2d_kernel(
 
     Loads at most C * KH * KW * (BLOCK_M + BLOCK_N) elements.
     """
-    pid_m = tl.program_id(axis=0).to(tl.int64)  # index * stride may pass 2**31
+    pid_m = tl.program_id(axis=0).to(tl.int64)  # index * stride may exceed 2**31 - 1
     pid_n = tl.program_id(axis=1).to(tl.int64)
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)

@@ -45,7 +45,7 @@ def asin_kernel(
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per element.
     """
-    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may pass 2**31
+    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may exceed 2**31 - 1
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = offs < n_elements  # the last tile may be partial
 

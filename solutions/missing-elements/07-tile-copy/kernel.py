@@ -33,7 +33,7 @@ def tile_copy_kernel(
 
     Moves 2 * M * N * itemsize bytes: one load and one store per element.
     """
-    pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may pass 2**31
+    pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may exceed 2**31 - 1
     pid_n = tl.program_id(axis=1).to(tl.int64)
 
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)

@@ -42,7 +42,7 @@ def one_step_matmul_kernel(
 
     It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N of them.
     """
-    pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may pass 2**31
+    pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may exceed 2**31 - 1
     pid_n = tl.program_id(axis=1).to(tl.int64)
 
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -69,7 +69,7 @@ def one_step_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is not a matrix, the inner sizes differ or pass 64, or the devices
+        ValueError: an argument is not a matrix, the inner sizes differ or exceed 64, or the devices
             differ.
     """
     check_arguments(a, b)
@@ -94,7 +94,7 @@ def check_arguments(a: torch.Tensor, b: torch.Tensor) -> None:
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is not a matrix, the inner sizes differ or pass 64, or the devices
+        ValueError: an argument is not a matrix, the inner sizes differ or exceed 64, or the devices
             differ.
     """
     for name, tensor in (("a", a), ("b", b)):

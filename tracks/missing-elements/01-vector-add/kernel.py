@@ -6,10 +6,10 @@ Shapes:  x and y have the same shape (any, including 0-d), the same dtype (float
 
 Given:   all names, the order of the steps, the argument checks, the code for views and for empty
          tensors.
-Missing: 15 blanks, in four groups with one idea each.
+Missing: 15 blanks, in four steps with one idea each.
            A set-up        TODO 1 and 2       B addressing   TODO 3 to 7
            C memory        TODO 8 to 11       D host         TODO 12 to 15
-         A blank is `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a missing import or decorator is a comment line.
 
 Graded:  values  each sum is correctly rounded, for every size, dtype, layout and special value
          memory  no access is out of bounds, and every element of the result is stored once
@@ -36,7 +36,7 @@ def vector_add_kernel(
 
     Moves 3 * n_elements * itemsize bytes: two loads and one store per element.
     """
-    pid = ...  # TODO 3: which number identifies this program? (in 64 bits, for TODO 4)
+    pid = ...  # TODO 3: which number identifies this program? (as int64: TODO 4 must not overflow)
     block_start = ...  # TODO 4: at which element does the tile of this program begin?
     local_offs = ...  # TODO 5: which positions does a tile have, as a block of numbers?
     offs = ...  # TODO 6: at which offset in the tensors is each element of the tile?
@@ -60,15 +60,15 @@ def vector_add(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     check_arguments(x, y)
     x, y = x.contiguous(), y.contiguous()  # the kernel takes no strides
 
-    # A block has a power of two as its size. A program has 4 warps of 32 threads unless the launch
-    # sets num_warps, and one instruction moves at most 16 bytes per thread.
+    # The size of a block must be a power of two. A program has 4 warps of 32 threads unless the
+    # launch sets num_warps, and one instruction moves at most 16 bytes per thread.
     block_size = ...  # TODO 12: how many elements should one program own?
-    out = ...  # TODO 13: which tensor takes the result, and which properties of x does it have?
+    out = ...  # TODO 13: what tensor holds the result, and which properties must it share with x?
     n_elements = out.numel()
     if n_elements == 0:
         return out  # nothing to add, nothing to launch
 
-    grid = ...  # TODO 14: how many tiles cover all elements, and which type does a grid have?
+    grid = ...  # TODO 14: how many tiles cover all elements, and what type is a grid?
     ...  # TODO 15: how is the kernel launched on that grid, and with which arguments?
     return out
 

@@ -5,12 +5,12 @@
 Shapes:  a is (M, K) and b is (K, N), both float16, bfloat16 or float32, with any strides;
          the result is a new tensor of shape (M, N) with that dtype and device.
 Given:   all names, the order of the steps, the argument checks, and the code for empty results.
-Missing: 31 blanks, in seven groups with one idea each.
+Missing: 31 blanks, in seven steps with one idea each.
            A set-up          TODO 1 and 2         E loop      TODO 19 to 24
            B which tile      TODO 3 to 9          F output    TODO 25 to 27
            C indices         TODO 10 to 12        G host      TODO 28 to 31
            D pointers        TODO 13 to 18
-         A blank is `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a missing import or decorator is a comment line.
 Graded:  values  accurate to float32 accumulation in all three dtypes; sizes that are not multiples
                  of a tile, views of every kind, NaN and infinities
          memory  no access is out of bounds, and every element of the result is stored once
@@ -62,7 +62,7 @@ def matmul_kernel(
     in_m = ...  # TODO 16: which rows of the tile exist?
     b_ptrs = ...  # TODO 17: at which addresses is the first tile of B?
     in_n = ...  # TODO 18: which columns of the tile exist?
-    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # may pass 2**31 in a transposed view
+    a_step = tl.cast(BLOCK_K, tl.int64) * stride_ak  # may exceed 2**31 - 1 in a transposed view
     b_step = tl.cast(BLOCK_K, tl.int64) * stride_bk
 
     for step in range(steps):
@@ -89,7 +89,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     M, K = a.shape
     N = b.shape[1]
 
-    c = ...  # TODO 28: which tensor takes the result?
+    c = ...  # TODO 28: what tensor holds the result?
     if c.numel() == 0:
         return c  # no rows or no columns, nothing to launch
 
@@ -97,7 +97,7 @@ def matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     # 128 x 128 and 8 warps. Without tensor cores, a and b need registers as well, so the tiles of
     # float32 are smaller.
     block_m, block_n, block_k = ...  # TODO 29: which tile sizes, for each dtype?
-    grid = ...  # TODO 30: how many programs are there, and which type does a grid have?
+    grid = ...  # TODO 30: how many programs are there, and what type is a grid?
     # The kernel takes three tensors, three sizes, two strides per tensor, three tile sizes and
     # GROUP_M. 8 is a good value for GROUP_M and for the launch option num_warps.
     ...  # TODO 31: how is the kernel launched on that grid?

@@ -6,11 +6,11 @@ Shapes:  x has two dimensions (R rows, up to 65,536 columns), in float32, float1
          the result is a new tensor of that shape, dtype and device.
 Given:   all names, the order of the steps, the argument check, the copy for a column stride other
          than 1, and the code for empty matrices.
-Missing: 19 blanks, in five groups with one idea each.
+Missing: 19 blanks, in five steps with one idea each.
            A set-up    TODO 1 and 2       D arithmetic    TODO 9 to 14
            B row       TODO 3 to 6        E host          TODO 15 to 19
            C load      TODO 7 and 8
-         A blank is `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a missing import or decorator is a comment line.
 Graded:  values  accurate to float32: widths that are not powers of two, inputs whose exp would
                  overflow, NaN and infinities, any row stride
          memory  no access is out of bounds, and every element of the result is stored once
@@ -38,7 +38,7 @@ def softmax_kernel(
 
     Moves 2 * n_rows * n_cols * itemsize bytes: each element is loaded once and stored once.
     """
-    row = ...  # TODO 3: which row does this program own? (in 64 bits, for TODO 4)
+    row = ...  # TODO 3: which row does this program own? (as int64: TODO 4 must not overflow)
     row_start = ...  # TODO 4: at which address does that row begin?
     cols = ...  # TODO 5: which column does each element of the block have?
     mask = ...  # TODO 6: which of these columns exist?
@@ -68,11 +68,11 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
     n_rows, n_cols = x.shape
 
     block_size = ...  # TODO 15: how wide is a block that holds a whole row?
-    out = ...  # TODO 16: which tensor takes the result, whatever the strides of x?
+    out = ...  # TODO 16: what tensor holds the result? It must be contiguous even if x is not.
     if out.numel() == 0:
         return out  # no rows or no columns, nothing to launch
 
-    grid = ...  # TODO 17: how many programs are there, and which type does a grid have?
+    grid = ...  # TODO 17: how many programs are there, and what type is a grid?
     # A program has 32 * num_warps threads, which share its block; the default is 4 warps. With too
     # few, a thread holds more elements than it has registers for. With too many, the threads mostly
     # wait for each other, and with more than 16 warps a thread has at most 64 registers.

@@ -9,11 +9,11 @@ Shapes:  x has two dimensions (R rows, C columns, 1 to 65,536), weight and bias 
          and device of x; on request with mean and rstd, [R] in float32.
 Given:   all names, the order of the steps, the argument checks, and the code for matrices and
          vectors with gaps.
-Missing: 24 blanks, in five groups with one idea each.
+Missing: 24 blanks, in five steps with one idea each.
            A set-up        TODO 1 and 2       B row           TODO 3 to 6
            C statistics    TODO 7 to 12       D parameters    TODO 13 to 18
            E host          TODO 19 to 24
-         A blank is `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a missing import or decorator is a comment line.
 Graded:  values  accurate to float32: widths that are not powers of two, rows with a large mean, a
                  small variance or equal numbers, NaN and infinities
          memory  no access is out of bounds, and every element of the result is stored once
@@ -46,7 +46,7 @@ def layer_norm_kernel(
     Moves 4 * n_rows * n_cols * itemsize + 8 * n_rows bytes: each element is loaded and stored once,
     and every program loads both parameter vectors, which stay in the caches.
     """
-    row = ...  # TODO 3: which row does this program own? (in 64 bits, for TODO 4)
+    row = ...  # TODO 3: which row does this program own? (as int64: TODO 4 must not overflow)
     row_start = ...  # TODO 4: at which address does that row begin?
     cols = ...  # TODO 5: which column does each element of the block have?
     mask = ...  # TODO 6: which of these columns exist?
@@ -95,12 +95,12 @@ def layer_norm(
     n_rows, n_cols = x.shape
 
     block_size = ...  # TODO 19: how wide is a block that holds a whole row?
-    out = ...  # TODO 20: which tensor takes the result, whatever the strides of x?
+    out = ...  # TODO 20: what tensor holds the result? It must be contiguous even if x is not.
     mean = ...  # TODO 21: how many means are there, and in which dtype?
     rstd = ...  # TODO 22: how many reciprocal standard deviations?
 
     if n_rows > 0:  # without rows, nothing to launch
-        grid = ...  # TODO 23: how many programs are there, and which type does a grid have?
+        grid = ...  # TODO 23: how many programs are there, and what type is a grid?
         # As for softmax: a thread should hold neither hundreds of elements nor only a few.
         num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
         # With 64 registers per thread, two programs of 16 warps fit into the 65,536 registers of an

@@ -7,13 +7,13 @@
 Shapes:  image (N, C, H, W), weight (OC, C, KH, KW), bias (OC,) or None, in float32, float16 or
          bfloat16; the result is a new contiguous tensor (N, OC, OH, OW) of that dtype.
 Given:   all names, the order of the steps, the argument checks.
-Missing: 35 blanks, in nine groups with one idea each.
+Missing: 35 blanks, in nine steps with one idea each.
            A set-up        TODO 1 and 2         F weight tile    TODO 23 to 26
            B pixels        TODO 3 to 9          G store          TODO 27 to 30
            C windows       TODO 10 to 12        H host           TODO 31 to 34
            D taps          TODO 13 to 19        I output size    TODO 35
            E image tile    TODO 20 to 22
-         A blank is `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a missing import or decorator is a comment line.
 Graded:  values  accurate to float32 accumulation: images and windows that are not square, every
                  stride, padding and dilation, partial tiles
          memory  no access is out of bounds, and every element of the result is stored once;
@@ -49,7 +49,7 @@ def conv2d_kernel(
     Loads at most C * KH * KW * (BLOCK_M + BLOCK_N) elements.
     """
     # Row m of the product is an output pixel, column o an output channel. A program owns a tile.
-    pid_m = ...  # TODO 3: which tile of pixels does this program own? (in 64 bits, for TODO 21)
+    pid_m = ...  # TODO 3: which tile of pixels does this program own? (as int64, for TODO 21)
     pid_n = ...  # TODO 4: which tile of output channels? (in 64 bits)
     offs_m = ...  # TODO 5: which pixels are in that tile, numbered across all images?
     offs_n = ...  # TODO 6: which output channels?
@@ -71,7 +71,7 @@ def conv2d_kernel(
         ih = ...  # TODO 18: which row of the input does each pixel read at each tap?
         iw = ...  # TODO 19: which column?
         x_mask = ...  # TODO 20: for which pixels and taps does an element exist? (6 conditions)
-        x_ptrs = ...  # TODO 21: at which address? (a product with a stride may pass 2**31)
+        x_ptrs = ...  # TODO 21: at which address? (a product with a stride may exceed 2**31 - 1)
         x = ...  # TODO 22: what is loaded, and what is the value of the padding?
 
         w_ptrs = ...  # TODO 23: at which address is the weight of each tap and output channel?
@@ -123,7 +123,7 @@ def conv2d(
                          f"{(kh, kw)} for {(h, w)}, which leaves OH = {oh}, OW = {ow}")
     bias = None if bias is None else bias.contiguous()  # the kernel takes no stride of the bias
 
-    out = ...  # TODO 31: which tensor takes the result, whatever the strides of x?
+    out = ...  # TODO 31: what tensor holds the result? It must be contiguous even if x is not.
     if out.numel() == 0:
         return out  # no images, nothing to launch
 

@@ -8,10 +8,10 @@ Shapes:  x may have any shape and layout; asin takes float32 and float64, gelu_t
          float16, powi float32. The result is a new contiguous tensor of that shape, dtype and
          device.
 Given:   all names, the addresses, the loads, the host code, the argument checks.
-Missing: 10 blanks, in four groups.
+Missing: 10 blanks, in four steps.
            A set-up    TODO 1             C GELU      TODO 4 to 8
            B asin      TODO 2 and 3       D powers    TODO 9 and 10
-         A blank is `...`; the missing import is a comment line.
+         A blank is three dots, `...`; the missing import is a comment line.
 Graded:  values  accurate to a few roundings of the dtype, including float64; NaN, infinities and
                  numbers outside the domain as in PyTorch
          memory  no access is out of bounds, and every element of the result is stored once
@@ -44,7 +44,7 @@ def asin_kernel(
 
     Moves 2 * n_elements * itemsize bytes: one load and one store per element.
     """
-    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may pass 2**31
+    pid = tl.program_id(axis=0).to(tl.int64)  # pid * BLOCK_SIZE may exceed 2**31 - 1
     offs = pid * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     mask = ...  # TODO 2: which of these offsets exist?
 

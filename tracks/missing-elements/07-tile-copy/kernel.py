@@ -3,11 +3,11 @@
 Shapes:  x is (M, N) in float32, float16, bfloat16, int32 or int64, with any strides; the result is
          a new contiguous matrix of that shape, dtype and device, like `x.contiguous()`.
 Given:   imports, signatures, the size of a tile, the load and the store, and the argument checks.
-Missing: 8 blanks, in three groups with one idea each.
+Missing: 8 blanks, in three steps with one idea each.
            A which tile              TODO 1 to 3
            B addresses and mask      TODO 4 to 6
            C host                    TODO 7 and 8
-         A blank is `...`.
+         A blank is three dots, `...`.
 Graded:  values  every element is copied bit for bit, for every size, layout and dtype
          memory  no program touches an element outside the matrix; each is written once
          cost    one launch, 2 * M * N * itemsize bytes, in whole 32-byte sectors
@@ -36,7 +36,7 @@ def tile_copy_kernel(
 
     Moves 2 * M * N * itemsize bytes: one load and one store per element.
     """
-    pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may pass 2**31
+    pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may exceed 2**31 - 1
     pid_n = ...  # TODO 1: in which column of tiles is this program? (64 bits, as above)
 
     offs_m = ...  # TODO 2: which rows of the matrix does the tile cover?

@@ -6,11 +6,11 @@ Shapes:  a is (M, K) and b is (K, N) in float16 or bfloat16, K at most 64, with 
          result is a new contiguous matrix of shape (M, N) with that dtype and device.
 Given:   imports, signatures, which rows and columns a program owns, the addresses in C, the host
          function.
-Missing: 8 blanks, in three groups with one idea each.
+Missing: 8 blanks, in three steps with one idea each.
            A the block of A          TODO 1 to 3
            B the block of B          TODO 4 to 6
            C product and result      TODO 7 and 8
-         A blank is `...`.
+         A blank is three dots, `...`.
 Graded:  values  as accurate as float32 sums and one rounding allow, for all sizes and strides
          memory  no program touches an element outside a matrix; each of C is written once
          cost    one launch, tensor cores, no more bytes than tiles of 64 x 128 request
@@ -43,7 +43,7 @@ def one_step_matmul_kernel(
 
     It reads (BLOCK_M + BLOCK_N) * K elements and stores BLOCK_M * BLOCK_N elements of c.
     """
-    pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may pass 2**31
+    pid_m = tl.program_id(axis=0).to(tl.int64)  # row * stride may exceed 2**31 - 1
     pid_n = tl.program_id(axis=1).to(tl.int64)
 
     offs_m = pid_m * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -70,7 +70,7 @@ def one_step_matmul(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is not a matrix, the inner sizes differ or pass 64, or the devices
+        ValueError: an argument is not a matrix, the inner sizes differ or exceed 64, or the devices
             differ.
     """
     check_arguments(a, b)
@@ -95,7 +95,7 @@ def check_arguments(a: torch.Tensor, b: torch.Tensor) -> None:
 
     Raises:
         TypeError: an argument is not a tensor, or the dtypes are unsupported or differ.
-        ValueError: an argument is not a matrix, the inner sizes differ or pass 64, or the devices
+        ValueError: an argument is not a matrix, the inner sizes differ or exceed 64, or the devices
             differ.
     """
     for name, tensor in (("a", a), ("b", b)):
