@@ -395,8 +395,8 @@ def hint(message: str) -> dict[str, str]:
     """Returns how the sandbox caused an exception, as figures; empty if it did not."""
     lowered = message.casefold()
     if missing := _NO_MODULE.search(message):
-        known = missing[1] == "libdevice"
-        return {"hint": "libdevice" if known else "module", "module": missing[1]}
+        return {"hint": "libdevice" if missing[1] == "libdevice" else "module",
+                "module": missing[1]}
     if _NO_THREAD.search(lowered):
         return {"hint": "threads"}
     if "outside of the scope of a kernel" in lowered:

@@ -323,7 +323,7 @@ def test_a_map_draws_right_and_wrong_elements_in_blocks():
     assert scale == (2, 2)
     assert rows == ("." * 24, "xx" + "." * 22, "....." + "+" + "." * 18, *["." * 24] * 3)
     words = messages.text(WrongValues("values", 9, 576, (2, 0), 1.0, 2.0, map=rows, scale=scale))
-    assert words.endswith("stands for 2 x 2 elements: `.` right, `x` wrong, `+` both.")
+    assert words.endswith("Each character is 2 x 2 elements: `.` right, `x` wrong, `+` both.")
 
 
 @pytest.mark.parametrize("shape", [(1000,), (100, 1000), (3, 70, 9)])
