@@ -126,6 +126,12 @@ class LaunchCost:
         return max(self.memory, self.products)
 
     @property
+    def loops(self) -> float:
+        """The time of the iterations of one program's loops, one after the other."""
+        rounds = max((one.most for one in self.survey.blocks if one.header), default=0.0)
+        return rounds * ITERATION / self.target.clock
+
+    @property
     def total(self) -> float:
         return max(self.work, self.caches, self.starting, self.meeting)
 
@@ -207,6 +213,7 @@ def _of_launch(launch: LaunchCost) -> list[Defect]:
 FEW_PROGRAMS = 0.6  # of the SMs; from 80 programs of 132 on, the loss is small
 TAIL = 0.6  # of the GPU that works on average, where the last wave is nearly empty
 IDLE_LANES = 0.45  # a row of 65 elements in a block of 128 is above it, and needs its 128
+ITERATION = 20.0  # cycles of one iteration of a loop, at least: a few dependent instructions
 CONTENDED = 0.5  # of the time that the rest needs
 UNFUSED = 0.3  # of a call's bytes that go out and come back between launches
 READ_ONCE = 1.1  # of a tensor's bytes; a stencil reads each element several times
@@ -214,7 +221,7 @@ READ_ONCE = 1.1  # of a tensor's bytes; a stencil reads each element several tim
 
 def _launch_bound(launches: Sequence[LaunchCost]) -> list[Defect]:
     target = launches[0].target
-    work = sum(launch.work for launch in launches)
+    work = sum(max(launch.work, launch.loops) for launch in launches)
     overhead = len(launches) * target.launch_seconds
     if work >= overhead / 2:
         return []

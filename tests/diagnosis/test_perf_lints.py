@@ -9,7 +9,7 @@ import pytest
 from grader.diagnosis.perf_lints import SPILLED, Defect, Observed, of_call
 from grader.engine.compiler.targets import Target, find
 from grader.recording.compiled_kernel import Access, Binary, Occupancy
-from grader.recording.launch_stats import Interval, Survey, Traffic
+from grader.recording.launch_stats import BlockRuns, Interval, Survey, Traffic
 from grader.submission.dataflow import indirect_lines
 
 H200 = find("h200")
@@ -153,6 +153,14 @@ def test_a_single_launch_at_a_small_size_is_not_blamed_on_the_kernel():
 
     assert (hint.name, hint.code, hint.weight) == ("small size", "", "hint")
     assert hint.advice.startswith("Look at a size that is at least 137 times as large.")
+
+
+def test_a_small_size_with_a_long_loop_is_not_called_small():
+    small = survey(traffic(1 << 20))
+    looped = survey(traffic(1 << 20), blocks=(BlockRuns((), 4, 9, 4, 4096.0, 4096.0),))
+
+    assert [hint.name for hint in of_call([Observed(binary(), small)], H200)] == ["small size"]
+    assert of_call([Observed(binary(), looped)], H200) == ()
 
 
 def test_launches_are_unfused_only_where_one_hands_its_result_to_the_next():

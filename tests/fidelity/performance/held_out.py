@@ -49,7 +49,7 @@ def gravity_kernel(x_ptr, y_ptr, z_ptr, m_ptr, ax_ptr, ay_ptr, az_ptr, n, BI: tl
 
 
 @arithmetic("gravity among 16,384 bodies", vectors(7, 16384),
-            {"small size", "register spills"} if OLD else "small size")
+            "register spills" if OLD else ())
 def _(x, y, z, m, ax, ay, az):
     gravity_kernel[(16384 // 64,)](x, y, z, m, ax, ay, az, 16384, BI=64, BJ=64)
 

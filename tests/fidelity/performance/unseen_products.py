@@ -1,4 +1,4 @@
-"""Products and attention that the timing model was not fitted to."""
+"""Products and attention, timed before the timing model was fitted to them."""
 
 from __future__ import annotations
 
