@@ -1156,6 +1156,7 @@ _MISTAKES = {
                  "belongs inside each pair of parentheses.",
     "terms": "The expression has the right parts, but a factor multiplies the wrong term, or two "
              "parts are swapped.",
+    "order": "The elements of this tuple are in the wrong order.",
     "names": "Two names in this statement are swapped.",
     "values": "This statement, or one that computes a name it reads, gives a wrong value.",
     "one result": "The results before this one are right: this statement, or another one that only "

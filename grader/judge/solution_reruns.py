@@ -34,7 +34,7 @@ from grader.suite import Case, Property, Suite
 
 _MOST_OWN = 2  # lines of a result, of which the first is named without a repair
 _MOST_OF_ONE = 16  # repairs of a statement that is known to be wrong
-_VAGUE = ("", "operation", "placement")  # kinds of mistakes
+_VAGUE = ("", "operation", "placement", "values")  # kinds of mistakes
 _MOST_OTHERS = 2  # further cases of each kind
 MOST_TRIED = 4  # known mistakes
 ALIKE = 0.05  # of all elements, by which kernels with one mistake may differ

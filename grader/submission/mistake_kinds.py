@@ -42,6 +42,10 @@ def kind_of(mine: ast.stmt | None, theirs: ast.stmt | None) -> str:
     if isinstance(mine, ast.AugAssign) and isinstance(theirs, ast.Assign) and \
             ast.dump(mine.value) == ast.dump(theirs.value):
         return "added twice"
+    if isinstance(mine, ast.Assign) and isinstance(theirs, ast.Assign) and isinstance(
+            mine.value, ast.Tuple) and isinstance(theirs.value, ast.Tuple) and \
+            Counter(_dumps(mine.value.elts)) == Counter(_dumps(theirs.value.elts)):
+        return "order"
     pairs = list(_differing(mine, theirs))
     kind = _of_pair(*pairs[0]) if _is_one(pairs) else _kind_of_all(pairs)
     if kind in ("", "arguments", "name", "bound", "stride"):

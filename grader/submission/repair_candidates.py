@@ -333,7 +333,10 @@ def _operands(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
 
 
 def _misplaced(tree: ast.Module) -> Iterator[Edit]:
-    """Launches with two arguments in each other's place, as the names of parameters tell."""
+    """Launches with two arguments in each other's place, as the names of parameters tell.
+
+    Axes of grids as well, which have no names.
+    """
     parameters = {function.name: syntax.parameter_names(function)
                   for function in syntax.functions(tree) if is_kernel(function)}
     for statement in ast.walk(tree):
@@ -350,6 +353,13 @@ def _misplaced(tree: ast.Module) -> Iterator[Edit]:
                         changed = ast.Expr(ast.Call(call.func, args, call.keywords))
                         yield Edit(statement, ast.fix_missing_locations(
                             ast.copy_location(changed, statement)), statement.lineno, 0)
+            case ast.Assign(targets=[ast.Name(id="grid")], value=ast.Tuple(elts=axes)):
+                for one, other in combinations(range(len(axes)), 2):
+                    turned = [*axes]
+                    turned[one], turned[other] = turned[other], turned[one]
+                    swapped = ast.Assign(statement.targets, ast.Tuple(turned, ast.Load()))
+                    yield Edit(statement, ast.fix_missing_locations(
+                        ast.copy_location(swapped, statement)), statement.lineno, 0)
 
 
 def _is_for(argument: ast.expr, parameter: str, other: str) -> bool:

@@ -387,6 +387,14 @@ def test_swapped_arguments_of_a_launch_are_tried_first_by_their_names(passed, na
     assert (cause.line, cause.kind, cause.part, len(runs)) == (7, "arguments", names, 1)
 
 
+def test_swapped_axes_of_a_grid_are_tried_first():
+    text = "def f(x, m, n):\n    grid = (triton.cdiv(n, 32), triton.cdiv(m, 16))\n    k[grid](x)\n"
+
+    (cause,) = repair(text, [[3]], lambda text: "(triton.cdiv(m, 16), triton.cdiv(n, 32))" in text)
+
+    assert (cause.line, cause.kind) == (2, "order")
+
+
 def test_repairs_are_bounded_in_number():
     runs = []
     terms = " + ".join(f"a{n}" for n in range(50))

@@ -76,6 +76,7 @@ KINDS = [
     ("tl.store(x, p + offs, mask=m)", "tl.store(p + offs, x, mask=m)", "arguments"),
     ("y = tl.where(x - a, m, 0.0)", "y = tl.where(m, x - a, 0.0)", "arguments"),
     ("tl.store(p + row + cols * s, x)", "tl.store(p + row * s + cols, x)", "terms"),
+    ("grid = (cdiv(n, b), cdiv(m, a))", "grid = (cdiv(m, a), cdiv(n, b))", "order"),
     ("offs = tl.arange(1, BLOCK + 1)", "offs = tl.arange(0, BLOCK)", "range"),
 ]
 

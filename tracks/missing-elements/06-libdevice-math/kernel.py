@@ -70,7 +70,7 @@ def gelu_tanh_kernel(
     mask = ...  # TODO 4: which of these offsets exist?
 
     x = tl.load(x_ptr + offs, mask=mask)
-    x = ...  # TODO 5: which dtype do the cube and the library need, whatever that of x?
+    x = ...  # TODO 5: which dtype do the cube and the library need, whatever the dtype of x?
 
     inner = ...  # TODO 6: what is the argument of tanh? sqrt(2/pi) is 0.7978845608028654
     t = ...  # TODO 7: which function returns the hyperbolic tangent?
