@@ -253,7 +253,7 @@ def _by_line(finding: Finding, causes: Sequence[Cause]) -> str:
 
 
 def preceding(finding: Finding, mutants: Sequence[Mutant]) -> Sequence[Mutant]:
-    """Those known mistakes that take precedence over what the finding itself tells."""
+    """The known mistakes that take precedence over the finding's own meaning."""
     return [one for one in mutants if one.sign] if closer_meaning(finding) else mutants
 
 

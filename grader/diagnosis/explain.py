@@ -39,8 +39,7 @@ def explained(results: Sequence[CaseResult], suite: Suite, submitted: source.Sou
         return tuple(results)  # of a right kernel nothing has to be known
     deciding = [result for result in results if not result.advisory]
     judged = [*deciding, *witnesses]
-    failed = frozenset(r.name for r in judged if r.verdict is Verdict.FAILED)
-    passed = frozenset(r.name for r in judged if r.verdict is Verdict.PASSED)
+    failed, passed = names_of(judged, Verdict.FAILED), names_of(judged, Verdict.PASSED)
     cases = {case.name: case for case in [*suite.all_cases, *suite.properties]}
     first = next((r for r in deciding if r.verdict is Verdict.FAILED), None)
     places = submitted.places(suite.exercise)
@@ -88,6 +87,11 @@ def _of_imports(finding: Finding, places: Places) -> Finding:
     if name in IMPORTED and places.imports is not None:
         return replace(finding, todos=(places.imports,))
     return finding
+
+
+def names_of(results: Sequence[CaseResult], verdict: Verdict) -> frozenset[str]:
+    """The names of the cases with this verdict."""
+    return frozenset(one.name for one in results if one.verdict is verdict)
 
 
 def mistakes_in(name: str, suite: Suite) -> list[Mutant]:

@@ -168,8 +168,9 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
                 report = replace(report, target=ctx.gate.target.title)
             if only:
                 witnesses = single_case.witnesses(judged, ctx)
-            causes = causes_of(ctx.schedule.sorted(judged), ctx)
-            refuted = refuted_mistakes(ctx.schedule.sorted(judged), causes, ctx)
+            in_order = ctx.schedule.sorted(judged)
+            causes = causes_of(in_order, ctx)
+            refuted = refuted_mistakes([*in_order, *witnesses], causes, ctx)
         except SandboxBroken as error:
             report = replace(report, reason=f"A process of the grader ended unexpectedly: {error}")
         judged = ctx.schedule.sorted(judged)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from grader.diagnosis.codes import known_mistake, preceding
-from grader.diagnosis.explain import functions_of, mistakes_in
+from grader.diagnosis.explain import functions_of, mistakes_in, names_of
 from grader.diagnosis.solution_contrast import (
     MOST_S,
     Cause,
@@ -36,9 +36,9 @@ _MOST_OWN = 2  # lines of a result, of which the first is named without a repair
 _MOST_OF_ONE = 16  # repairs of a statement that is known to be wrong
 _VAGUE = ("", "operation", "placement", "values")  # kinds of mistakes
 _MOST_OTHERS = 2  # further cases of each kind
-MOST_TRIED = 4  # known mistakes
-ALIKE = 0.05  # of all elements, by which kernels with one mistake may differ
-SIMILAR = 1.5  # times as much
+_MOST_TRIED = 4  # known mistakes
+_ALIKE = 0.05  # of all elements, by which kernels with one mistake may differ
+_SIMILAR = 1.5  # times as much
 RUN_S = 5.0  # of one rerun; most take a tenth of a second
 _WITH_REPAIRS = ("whole", "early", "diagnosis")
 # Findings of values, accesses, shapes, grids and plain values.
@@ -124,12 +124,12 @@ def refuted_mistakes(results: Sequence[CaseResult], causes: Sequence[Cause],
     finding, cases = first.findings[0], {case.name: case for case in suite.ordered()}
     if first.name not in cases or not isinstance(finding.data, WrongValues):
         return frozenset()
-    failed, passed = _names(results, Verdict.FAILED), _names(results, Verdict.PASSED)
+    failed, passed = names_of(results, Verdict.FAILED), names_of(results, Verdict.PASSED)
     left = preceding(finding, mistakes_in(first.name, suite))
     refuted = set[str]()
     while mistake := known_mistake(finding, [mutant for mutant in left if mutant.id not in refuted],
                                    failed, passed):
-        if len(refuted) < MOST_TRIED:
+        if len(refuted) < _MOST_TRIED:
             # Another case may need more steps, or more programs, than the first.
             mine = next((one for one in failures if one.name in mistake.wrong), first)
             text = with_mistake(mistake, suite.solution, suite.kernel_file)
@@ -154,12 +154,10 @@ def _are_alike(mine: Data, theirs: Data) -> bool:
     if mine.pattern == "precision":
         return True  # which elements exceed the tolerance depends on the order of operations
     one, other = (it.got / it.expected if it.expected else 0.0 for it in (mine, theirs))
-    return mine.index == theirs.index and abs(mine.count - theirs.count) <= ALIKE * mine.total and (
-        not mine.pattern or one == other or 1 / SIMILAR < one / (other or math.inf) < SIMILAR)
-
-
-def _names(results: Sequence[CaseResult], verdict: Verdict) -> frozenset[str]:
-    return frozenset(one.name for one in results if one.verdict is verdict)
+    return mine.index == theirs.index and \
+        abs(mine.count - theirs.count) <= _ALIKE * mine.total and (
+            not mine.pattern or one == other
+            or 1 / _SIMILAR < one / (other or math.inf) < _SIMILAR)
 
 
 def _in_files(case: Case, ctx: Context, roots: frozenset[str],
@@ -188,7 +186,7 @@ def _likely_kinds(first: CaseResult, results: Sequence[CaseResult],
                   suite: Suite) -> frozenset[str]:
     """The kinds of the known mistake that fails as this result does, if there is one."""
     mistake = known_mistake(first.findings[0], mistakes_in(first.name, suite),
-                            _names(results, Verdict.FAILED), _names(results, Verdict.PASSED))
+                            names_of(results, Verdict.FAILED), names_of(results, Verdict.PASSED))
     kinds = kinds_of(mistake, suite.solution, suite.kernel_file) if mistake else frozenset()
     return kinds - {"", "name"} or kinds - {""}  # any statement has names
 

@@ -69,7 +69,7 @@ def candidates(tree: ast.Module, suspects: Sequence[Iterable[int]],
              for group in statements for changes, unlikely in kinds.items()]
     updates = [edit for group, inside in statements.items() if group < _MOST_GROUPS
                for statement, scope in inside for edit in _updates(statement, scope)]
-    yield from () if of_shapes else _misplaced(tree)
+    yield from () if of_shapes else (edit for edit in _misplaced(tree) if edit.line in groups)
     yield from updates[:0 if of_shapes else _MOST_UPDATES]
     for _, group, changes in sorted(steps, key=lambda step: step[:2]):
         for statement, scope in statements[group]:
@@ -258,9 +258,8 @@ def _updates(loop: _Statement, scope: _Scope) -> Iterator[Edit]:
             match statement:
                 case ast.Assign(targets=[ast.Name(id=target)], value=new) if \
                         target == name and name not in syntax.names([new]):
-                    changed = ast.AugAssign(ast.Name(name, ast.Store()), ast.Add(), new)
-                    yield Edit(statement, ast.fix_missing_locations(
-                        ast.copy_location(changed, statement)), statement.lineno, 0)
+                    yield _edit(statement, ast.AugAssign(
+                        ast.Name(name, ast.Store()), ast.Add(), new))
 
 
 def _is_begin(value: ast.expr) -> bool:
@@ -335,31 +334,29 @@ def _operands(node: ast.expr, _: _Scope) -> Iterator[ast.expr]:
 def _misplaced(tree: ast.Module) -> Iterator[Edit]:
     """Launches with two arguments in each other's place, as the names of parameters tell.
 
-    Axes of grids as well, which have no names.
+    The axes of a grid of two as well, which have no names.
     """
     parameters = {function.name: syntax.parameter_names(function)
                   for function in syntax.functions(tree) if is_kernel(function)}
     for statement in ast.walk(tree):
         match statement:
             case ast.Expr(value=ast.Call(func=ast.Subscript(value=ast.Name(id=kernel))) as call):
-                passed = list(takewhile(lambda one: not isinstance(one, ast.Starred), call.args))
-                for one, other in combinations(range(len(passed)), 2):
-                    names = parameters.get(kernel, [])[one:other + 1]
-                    if len(names) == other + 1 - one and \
-                            _is_for(passed[one], names[-1], names[0]) and \
-                            _is_for(passed[other], names[0], names[-1]):
+                passed = takewhile(lambda one: not isinstance(one, ast.Starred), call.args)
+                named = zip(passed, parameters.get(kernel, ()), strict=False)
+                for (at, (one, first)), (to, (other, last)) in combinations(enumerate(named), 2):
+                    if _is_for(one, last, first) and _is_for(other, first, last):
                         args = [*call.args]
-                        args[one], args[other] = args[other], args[one]
-                        changed = ast.Expr(ast.Call(call.func, args, call.keywords))
-                        yield Edit(statement, ast.fix_missing_locations(
-                            ast.copy_location(changed, statement)), statement.lineno, 0)
-            case ast.Assign(targets=[ast.Name(id="grid")], value=ast.Tuple(elts=axes)):
-                for one, other in combinations(range(len(axes)), 2):
-                    turned = [*axes]
-                    turned[one], turned[other] = turned[other], turned[one]
-                    swapped = ast.Assign(statement.targets, ast.Tuple(turned, ast.Load()))
-                    yield Edit(statement, ast.fix_missing_locations(
-                        ast.copy_location(swapped, statement)), statement.lineno, 0)
+                        args[at], args[to] = args[to], args[at]
+                        yield _edit(statement, ast.Expr(ast.Call(call.func, args, call.keywords)))
+            case ast.Assign(targets=[ast.Name(id="grid")], value=ast.Tuple(elts=[one, other])):
+                yield _edit(statement, ast.Assign(
+                    statement.targets, ast.Tuple([other, one], ast.Load())))
+
+
+def _edit(statement: ast.stmt, changed: ast.stmt) -> Edit:
+    """The edit that puts a new statement in the place of another."""
+    return Edit(statement, ast.fix_missing_locations(ast.copy_location(changed, statement)),
+                statement.lineno, 0)
 
 
 def _is_for(argument: ast.expr, parameter: str, other: str) -> bool:

@@ -82,8 +82,7 @@ def test_a_name_that_only_the_right_statement_would_use_is_unused():
 
     assert (cause.line, cause.part, cause.unused) == (3, "x", ("y",))
     assert messages.mistake(cause.kind, cause.part, cause.unused) == (
-        "This statement uses a wrong name. Look at `x`. `y` is not used in this "
-        "function.")
+        "This statement uses a wrong name. Look at `x`. `y` is not used in this function.")
 
 
 def test_values_that_the_solution_computes_another_way_name_what_is_read_for_them():
@@ -390,7 +389,8 @@ def test_swapped_arguments_of_a_launch_are_tried_first_by_their_names(passed, na
 def test_swapped_axes_of_a_grid_are_tried_first():
     text = "def f(x, m, n):\n    grid = (triton.cdiv(n, 32), triton.cdiv(m, 16))\n    k[grid](x)\n"
 
-    (cause,) = repair(text, [[3]], lambda text: "(triton.cdiv(m, 16), triton.cdiv(n, 32))" in text)
+    (cause,) = repair(text, [[3], [2]],
+                      lambda text: "(triton.cdiv(m, 16), triton.cdiv(n, 32))" in text)
 
     assert (cause.line, cause.kind) == (2, "order")
 
