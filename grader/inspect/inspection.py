@@ -299,7 +299,7 @@ def inspect(kernel: Path, suite: Suite, target: Target, *, sandbox: Sandbox,
     submitted = source.read(kernel, suite.files, suite.kernel_file)
     refused = source.inspect(submitted, suite.signatures, suite.blanks)
     if refused:
-        inspected = [InspectedCase("the file can be compiled", Kind.CORRECTNESS,
+        inspected = [InspectedCase("the file", Kind.CORRECTNESS,
                                    findings=explain_findings(refused, suite, submitted))]
         return Inspection(suite.name, submitted.text, submitted.sha256, target, tuple(inspected),
                           versions())

@@ -110,7 +110,7 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         if graded:
             return replace(graded, seconds=time.monotonic() - started)
     if findings:
-        refusal = result_of(Case("the file can be graded", Kind.CORRECTNESS), findings)
+        refusal = result_of(Case("the file", Kind.CORRECTNESS), findings)
         results = explained([refusal], suite, submitted, names, report.seed)
         return replace(report, results=results, seconds=time.monotonic() - started)
     return replace(judge(submitted, suite), seconds=time.monotonic() - started)

@@ -218,7 +218,7 @@ def _unfinished(report: Report, groups: Sequence[Step], suite: Suite,
         finding.within("sentence"), means=codes.MEANINGS["P01"],
         where=messages.where(finding.line, "", suite.marker, todos),
         next_step=messages.next_step("P01", finding.data, todos))
-    failure = result_of(Case("the exercise is complete", Kind.CORRECTNESS), [finding])
+    failure = result_of(Case("the blanks", Kind.CORRECTNESS), [finding])
     return replace(report, results=(failure, *report.results), steps=tuple(groups))
 
 

@@ -333,7 +333,7 @@ def test_steps_are_numbered_by_their_todos_and_have_no_points():
     assert [(test["name"], test.get("number"), test["status"]) for test in data["tests"]] == [
         ("Step A: Set-up", "1", "passed"), ("Step B: Row", "3", "failed"),
         ("Step C: Load", "4", "failed"), ("Step D: Store", "6", "failed"),
-        ("Step E: Host", None, "failed"), ("the file can be graded", None, "failed")]
+        ("Step E: Host", None, "failed"), ("the file", None, "failed")]
     assert [test["visibility"] for test in data["tests"]] == ["hidden"] * 5 + ["visible"]
     assert [test["extra_data"]["task_id"] for test in data["tests"][:5]] == [1, 3, 4, 6, None]
     of_classroom50 = in_classroom50(VERDICTS["blanks"])

@@ -222,11 +222,11 @@ def test_a_right_file_passes_every_function_and_call(graded):
      "KeyError"),
     (("0.5}", "0.25}"), "a plan", "Q01", "0.25"),
     (("PLAN:", "PLAN = {}\nOTHER:"), "a plan", "Q01", "{}"),
-    (("def answer(number: int", "def answer(n: int"), "the file can be graded", "P04",
+    (("def answer(number: int", "def answer(n: int"), "the file", "P04",
      "`answer(number, pair)`"),
-    (("*, both: bool = False", "*, all: bool = False"), "the file can be graded", "P04",
+    (("*, both: bool = False", "*, all: bool = False"), "the file", "P04",
      "parts(x, factor, *, both)"),
-    (("def twice(", "def thrice("), "the file can be graded", "P04", "`twice(a)`"),
+    (("def twice(", "def thrice("), "the file", "P04", "`twice(a)`"),
 ], ids=lambda value: value[0][:24] if isinstance(value, tuple) else None)
 def test_what_is_wrong_fails_its_own_case(graded, change, name, code, says):
     seen = first(graded(*change, effort="first"))

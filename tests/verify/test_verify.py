@@ -514,7 +514,7 @@ def test_for_real_a_right_kernel_holds_and_a_wrong_one_does_not(tmp_path, sandbo
     assert right.report.seed != report.seed
     assert (later.standing, later.source == kernel) == (Standing.HOLDS, False)
     assert blank.standing is Standing.DIFFERS
-    assert "it fails 'the exercise is complete'" in blank.text
+    assert "it fails 'the blanks'" in blank.text
 
 
 # ------------------------------------------------------------ what a hostile file may not do

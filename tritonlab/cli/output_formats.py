@@ -22,7 +22,7 @@ from tritonlab.workspace.output_files import OutputKind
 if TYPE_CHECKING:
     from tritonlab.formats.classroom50 import GradedCommit
 
-REFUSED = "the file can be graded"
+REFUSED = "the file"
 _TAG = re.compile(r"submit/(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ)")
 
 

@@ -27,7 +27,7 @@ import torch
 import triton
 import triton.language as tl
 
-MAX_COLUMNS = 65_536  # in float32, the 256 KiB of registers of one SM
+MAX_COLUMNS = 65_536  # a row of float32 fills the registers of one SM, 256 KiB
 
 
 @triton.jit

@@ -34,7 +34,7 @@ import torch
 import triton
 import triton.language as tl
 
-MAX_COLUMNS = 65_536  # in float32, the 256 KiB of registers of one SM
+MAX_COLUMNS = 65_536  # a row of float32 fills the registers of one SM, 256 KiB
 
 
 @triton.jit
@@ -82,7 +82,7 @@ def layer_norm(
 
     Args:
         x: [R, C] with 1 <= C <= 65,536.
-        weight: [C], of the dtype of x; so is ``bias``.
+        weight, bias: [C], same dtype as x.
         eps: added to the variance, above 0.
         return_stats: also return what a backward pass needs.
 

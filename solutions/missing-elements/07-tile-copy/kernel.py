@@ -24,7 +24,7 @@ import triton.language as tl
 def tile_copy_kernel(
     x_ptr, out_ptr,            # [M, N]
     M, N,
-    stride_xm, stride_xn,      # elements from one row to the next, and from one column
+    stride_xm, stride_xn,      # distances in elements to the next row, to the next column
     stride_om, stride_on,
     BLOCK_M: tl.constexpr,     # rows of a tile, a power of two
     BLOCK_N: tl.constexpr,     # columns of a tile, a power of two

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 # TODO 1: which imports define the names torch, triton and tl that the code below uses?
 
-MAX_COLUMNS = 65_536  # in float32, the 256 KiB of registers of one SM
+MAX_COLUMNS = 65_536  # a row of float32 fills the registers of one SM, 256 KiB
 
 
 # TODO 2: what turns the plain Python function below into a kernel for the GPU?

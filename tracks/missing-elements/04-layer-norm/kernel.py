@@ -6,7 +6,7 @@
 
 Shapes:  x has two dimensions (R rows, C columns, 1 to 65,536), weight and bias have one (C);
          all three in float32, float16 or bfloat16. The result is a new tensor of the shape, dtype
-         and device of x; on request with mean and rstd, [R] in float32.
+         and device of x; on request, mean and rstd are returned too, [R] in float32.
 Given:   all names, the order of the steps, the argument checks, and the code for matrices and
          vectors with gaps.
 Missing: 24 blanks, in five steps with one idea each.
@@ -28,7 +28,7 @@ from __future__ import annotations
 
 # TODO 1: which imports define the names torch, triton and tl that the code below uses?
 
-MAX_COLUMNS = 65_536  # in float32, the 256 KiB of registers of one SM
+MAX_COLUMNS = 65_536  # a row of float32 fills the registers of one SM, 256 KiB
 
 
 # TODO 2: what turns the plain Python function below into a kernel for the GPU?
@@ -76,7 +76,7 @@ def layer_norm(
 
     Args:
         x: [R, C] with 1 <= C <= 65,536.
-        weight: [C], of the dtype of x; so is ``bias``.
+        weight, bias: [C], same dtype as x.
         eps: added to the variance, above 0.
         return_stats: also return what a backward pass needs.
 

@@ -27,7 +27,7 @@ import triton.language as tl
 def tile_copy_kernel(
     x_ptr, out_ptr,            # [M, N]
     M, N,
-    stride_xm, stride_xn,      # elements from one row to the next, and from one column
+    stride_xm, stride_xn,      # distances in elements to the next row, to the next column
     stride_om, stride_on,
     BLOCK_M: tl.constexpr,     # rows of a tile, a power of two
     BLOCK_N: tl.constexpr,     # columns of a tile, a power of two
@@ -42,8 +42,8 @@ def tile_copy_kernel(
     offs_m = ...  # TODO 2: which rows of the matrix does the tile cover?
     offs_n = ...  # TODO 3: which columns of the matrix does it cover?
 
-    x_ptrs = ...  # TODO 4: where in x is the element of each row and each column?
-    out_ptrs = ...  # TODO 5: where in out does it go?
+    x_ptrs = ...  # TODO 4: what is the address in x of the element at each row and column?
+    out_ptrs = ...  # TODO 5: what is its address in out?
     mask = ...  # TODO 6: which elements of the tile are inside the matrix?
 
     tile = tl.load(x_ptrs, mask=mask)

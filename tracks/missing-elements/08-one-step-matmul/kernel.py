@@ -32,7 +32,7 @@ MAX_K = 64  # columns of a, rows of b: what one block holds
 def one_step_matmul_kernel(
     a_ptr, b_ptr, c_ptr,       # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,      # elements from one row to the next, and from one column
+    stride_am, stride_ak,      # distances in elements to the next row, to the next column
     stride_bk, stride_bn,
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,     # rows of a tile of C, a power of two like the next two
@@ -50,11 +50,11 @@ def one_step_matmul_kernel(
     offs_n = pid_n * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K).to(tl.int64)
 
-    a_ptrs = ...  # TODO 1: where is the element of each row m and each column k of A?
+    a_ptrs = ...  # TODO 1: what is the address of the element at each row m and column k of A?
     a_mask = ...  # TODO 2: which elements of this block exist?
     a = ...  # TODO 3: what is loaded there, and which number do the other elements hold?
 
-    b_ptrs = ...  # TODO 4: where is the element of each row k and each column n of B?
+    b_ptrs = ...  # TODO 4: what is the address of the element at each row k and column n of B?
     b_mask = ...  # TODO 5: which elements of this block exist?
     b = ...  # TODO 6: what is loaded there, and which number do the other elements hold?
 

@@ -26,7 +26,7 @@ def _reach(tensor):
 def matmul_kernel(
     a_ptr, b_ptr, c_ptr,      # [M, K], [K, N], [M, N]
     M, N, K,
-    stride_am, stride_ak,     # elements from one row to the next, and from one column
+    stride_am, stride_ak,     # distances in elements to the next row, to the next column
     stride_bk, stride_bn,
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,    # rows of a tile of C, a power of two like the next two

@@ -97,7 +97,7 @@ def fused_add_relu_mul(x: torch.Tensor, bias: torch.Tensor, scale: float) -> tor
 @triton.jit
 def linear_kernel(
     x_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [N, K], [N] or None, and [M, N] without gaps
-    stride_xm, stride_xk,          # elements from one row to the next, and from one column
+    stride_xm, stride_xk,          # distances in elements to the next row, to the next column
     stride_wn, stride_wk,
     M, N, K,
     ACT: tl.constexpr,             # one of ACTIVATIONS

@@ -9,7 +9,7 @@
 @triton.jit
 def linear_kernel(
     x_ptr, w_ptr, b_ptr, out_ptr,  # [M, K], [N, K], [N] or None, and [M, N] without gaps
-    stride_xm, stride_xk,          # elements from one row to the next, and from one column
+    stride_xm, stride_xk,          # distances in elements to the next row, to the next column
     stride_wn, stride_wk,
     M, N, K,
     ACT: tl.constexpr,             # one of ACTIVATIONS
@@ -95,7 +95,7 @@ def linear_bias_act(
 def layer_norm_linear_kernel(
     x_ptr, ln_w_ptr, ln_b_ptr,  # [M, K], [K], [K]
     w_ptr, b_ptr, out_ptr,      # [N, K], [N] or None, and [M, N] without gaps
-    stride_xm, stride_xk,       # elements from one row to the next, and from one column
+    stride_xm, stride_xk,       # distances in elements to the next row, to the next column
     stride_wn, stride_wk,
     M, N, K,
     eps,
