@@ -349,7 +349,7 @@ def _memory_limit(n_bytes: float) -> str:
 
 
 def _cause(hint: str, module: str, limit: float) -> str:
-    """Explains how the sandbox caused an exception; empty if it did not."""
+    """Explains an exception; empty if nothing is known."""
     return _memory_limit(limit) if limit else _HINTS[hint].format(module=module)
 
 
@@ -360,6 +360,7 @@ _HINTS = {
     "libdevice": " It is in Triton: `from triton.language.extra import libdevice`.",
     "threads": " Host code must not start threads or processes during a grade.",
     "grid": " Launch a kernel with a grid: `kernel[grid](...)`.",
+    "float": " `/` gives a float; sizes and indices need the whole number that `//` gives.",
     "device": " This grade runs with CPU tensors: `x.device` is 'cpu', and "
               "`torch.cuda.is_available()` returns False.",
 }

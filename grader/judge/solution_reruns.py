@@ -35,6 +35,7 @@ from grader.suite import Case, Property, Suite
 _MOST_OWN = 2  # lines of a result, of which the first is named without a repair
 _MOST_OF_ONE = 16  # repairs of a statement that is known to be wrong
 _VAGUE = ("", "operation", "placement", "values")  # kinds of mistakes
+_OF_SIZES = frozenset(("number", "missing term", "missing factor"))  # kinds, of a wrong shape
 _MOST_OTHERS = 2  # further cases of each kind
 _MOST_TRIED = 4  # known mistakes
 _ALIKE = 0.05  # of all elements, by which kernels with one mistake may differ
@@ -92,7 +93,8 @@ def causes_of(results: Sequence[CaseResult], ctx: Context) -> list[Cause]:
         if len(deciding) == 1 and deciding[0].kind in _VAGUE and not deciding[0].missing:
             # The solution computes it in another way, so what differs is not the mistake.
             for own in repair(text, [[deciding[0].line]], lambda text: all(
-                    passes(text, one) for one in (case, *others)), most=_MOST_OF_ONE):
+                    passes(text, one) for one in (case, *others)), likely=("comparison",),
+                    most=_MOST_OF_ONE):
                 deciding = [replace(deciding[0], kind=own.kind, part=own.part, unused=own.unused)]
         return deciding
     with ctx.with_text(text, RUN_S) as other:
@@ -188,7 +190,8 @@ def _likely_kinds(first: CaseResult, results: Sequence[CaseResult],
     mistake = known_mistake(first.findings[0], mistakes_in(first.name, suite),
                             names_of(results, Verdict.FAILED), names_of(results, Verdict.PASSED))
     kinds = kinds_of(mistake, suite.solution, suite.kernel_file) if mistake else frozenset()
-    return kinds - {"", "name"} or kinds - {""}  # any statement has names
+    kinds = kinds - {"", "name"} or kinds - {""}  # any statement has names
+    return kinds | _OF_SIZES if first.findings[0].code.startswith("S") else kinds
 
 
 def _others(first: CaseResult, results: Sequence[CaseResult]) -> list[CaseResult]:
@@ -260,7 +263,8 @@ def _suspects(finding: Finding, text: str, recording: Recording | None,
     if code.startswith(("S", "Q")):
         results = dataflow.lines_of_results(text, entry)
         sizes = [one for line in results for one in dataflow.lines_of_operands(text, line)]
-        return [[*results, *sizes], [*launches, *host], rest]
+        return [[*results, *sizes, *dataflow.lines_of_helpers(text, sizes)], [*launches, *host],
+                rest]
     if value_of(finding.data, "pattern") in _IN_PLACE:
         return [dataflow.lines_of_values(text), kernels, launches, rest]
     return [kernels, launches, rest]

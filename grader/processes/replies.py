@@ -43,6 +43,8 @@ _Name = Annotated[str, Meta(max_length=MAX_NAME)]
 _NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
 _NO_MODULE = re.compile(r"^No module named '(\w+)'")
 _NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
+_NO_WHOLE_NUMBER = re.compile("got [(]?float|not float|'float' object cannot be interpreted|"
+                              "of type '?float")
 _COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
 
 _Register = Annotated[int, Meta(ge=0, le=256)]
@@ -392,7 +394,7 @@ class MemoryFile:
 
 
 def hint(message: str) -> dict[str, str]:
-    """Returns how the sandbox caused an exception, as figures; empty if it did not."""
+    """Returns what explains an exception, as figures; empty if nothing is known."""
     lowered = message.casefold()
     if missing := _NO_MODULE.search(message):
         return {"hint": "libdevice" if missing[1] == "libdevice" else "module",
@@ -401,6 +403,8 @@ def hint(message: str) -> dict[str, str]:
         return {"hint": "threads"}
     if "outside of the scope of a kernel" in lowered:
         return {"hint": "grid"}
+    if _NO_WHOLE_NUMBER.search(message):
+        return {"hint": "float"}
     return {"hint": "device"} if "cuda" in lowered or "gpu" in lowered else {}
 
 

@@ -481,6 +481,16 @@ def lines_of_results(text: str, entry: str) -> Lines:
     return tuple(sorted(lines))
 
 
+def lines_of_helpers(text: str, lines: Iterable[int]) -> Lines:
+    """The lines of the host functions that some lines call."""
+    here = set(lines)
+    called = {node.func.id for node in ast.walk(syntax.tree_of(text)) if isinstance(node, ast.Call)
+              and node.lineno in here and isinstance(node.func, ast.Name)}
+    return tuple(line for function in _functions(text)
+                 if function.name in called and not is_kernel(function)
+                 for line in lines_of(function))
+
+
 # -- accesses, launches and assignments of a function -------------------------------------------
 
 

@@ -30,6 +30,7 @@ _OTHER_FUNCTION = {"max": "min", "min": "max", "maximum": "minimum", "minimum": 
                    "sqrt": "rsqrt", "float16": "float32", "bfloat16": "float32",
                    "zeros_like": "empty_like", "empty_like": "zeros_like", "empty": "zeros",
                    "new_empty": "new_zeros", "argmax": "argmin", "argmin": "argmax"}
+_ALLOCATIONS = frozenset(("empty", "new_empty", "zeros", "new_zeros"))
 _FACTORS = {"size", "stride", "block"}  # kinds of names
 _BEGINS = ("0.0", "-float('inf')")  # neutral for a sum and for a maximum
 _OTHER_COMPARISON: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
@@ -93,6 +94,7 @@ class _Scope:
         blocks: those of the indices that are blocks.
         compiled: whether Triton compiles the function.
         programs: how often the function asks for the program's number.
+        uncounted: sizes of new tensors that no number of programs depends on.
         inner: ids of sums and differences to which the same expression adds more.
     """
 
@@ -137,6 +139,15 @@ class _Scope:
                     if (name in self.blocks) == (other in self.blocks):
                         self.twins[name].append(other)
                         self.twins[other].append(name)
+        sizes = [size.id for node in nodes if isinstance(node, ast.Call)
+                 and syntax.last_name(node.func) in _ALLOCATIONS for argument in node.args
+                 if isinstance(argument, ast.Tuple) for size in argument.elts
+                 if isinstance(size, ast.Name)]
+        counted = syntax.names(node for node in nodes if isinstance(node, ast.Assign | ast.Expr)
+                               and any(isinstance(one, ast.Call) and
+                                       syntax.last_name(one.func) == "cdiv"
+                                       for one in ast.walk(node)))
+        self.uncounted = [name for name in dict.fromkeys(sizes) if name not in counted]
         self._values = values
         self._first: dict[str, int] = {}  # local -> line of its first value
         for node in named:
@@ -515,6 +526,22 @@ def _size_factors(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
                             part, ast.Mult(), ast.Name(name, ast.Load())))
 
 
+def _counts(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
+    """The end of a range with a step, or a number of programs, with a further factor."""
+    match node:
+        case ast.Call(args=[_, count, _]) if syntax.last_name(node.func) == "range":
+            own = syntax.names([count])
+            factors = [name for name in scope.every if scope.kind(name) == "size" and
+                       (name in scope.unused or any(_similar(name, one) for one in own))]
+        case ast.Call(args=[count, _]) if syntax.last_name(node.func) == "cdiv" and \
+                not scope.compiled:
+            factors = scope.uncounted
+        case _:
+            return
+    yield from (_with(node, count, ast.BinOp(count, ast.Mult(), ast.Name(name, ast.Load())))
+                for name in factors if name not in syntax.names([count]))
+
+
 def _is_sum(node: ast.expr, scope: _Scope) -> bool:
     """Whether this is a whole sum, and no part of one."""
     return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and \
@@ -601,11 +628,14 @@ def _twins(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
 
 
 def _numbers(node: ast.expr, scope: _Scope) -> Iterator[ast.expr]:
-    """A factor or an argument that is one too low or too high, and twice a term."""
+    """A factor, a quotient or an argument that is one too low or too high, and twice a term."""
     match node:
-        case ast.BinOp(left=ast.Name() as name, op=ast.Mult(), right=right):
-            for op in (ast.Add(), ast.Sub()):
-                yield ast.BinOp(ast.BinOp(name, op, ast.Constant(1)), ast.Mult(), right)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            for name in (one for one in (left, right) if isinstance(one, ast.Name)):
+                yield from (_with(node, name, ast.BinOp(name, op, ast.Constant(1)))
+                            for op in (ast.Add(), ast.Sub()))
+        case ast.BinOp(op=ast.FloorDiv()) if not scope.compiled:
+            yield from (ast.BinOp(node, op, ast.Constant(1)) for op in (ast.Add(), ast.Sub()))
         case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right) if not scope.compiled:
             yield from (_with(node, name, ast.BinOp(ast.Constant(2), ast.Mult(), name))
                         for name in (left, right) if isinstance(name, ast.Name))
@@ -730,7 +760,8 @@ def _with(node: ast.expr, old: ast.expr, new: ast.expr) -> ast.expr:
 # How unlikely each kind of mistake is. A statement of the next group is less likely by ``_GROUP``.
 _UNLIKELY: dict[_Changes, float] = {
     _own_strides: 0, _masks: 0, _unused_names: 0, _unused_terms: 0, _block_factors: 0,
-    _conditions: 0.5, _launch_arguments: 0, _axes: 0.5, _divisions: 0.5, _swapped_strides: 0.5,
+    _counts: -1.5, _conditions: 0.5, _launch_arguments: 0, _axes: 0.5, _divisions: 0.5,
+    _swapped_strides: 0.5,
     _operands: 1, _functions: 1, _begins: 1, _twins: 1, _similar_names: 1, _moved_factors: 1.2,
     _broadcasts: 1.5, _swapped_names: 1.5, _size_or_stride: 1.8, _comparisons: 1.8,
     _arguments: 2, _size_factors: 2.5, _operators: 2.5, _numbers: 2.8, _alike_names: 3, _parts: 3,

@@ -395,6 +395,59 @@ def test_swapped_axes_of_a_grid_are_tried_first():
     assert (cause.line, cause.kind) == (2, "order")
 
 
+HOST = """
+def positions(size, taps, pad, stride):
+    return (size + 2 * pad - taps) // stride + 1
+
+
+def f(x):
+    n, c, h = x.shape
+    oh = positions(h, 3, 1, 1)
+    out = torch.empty((n, oh))
+    grid = (triton.cdiv(n * oh, 32),)
+    kernel[grid](x, out, n, c, h, oh)
+    return out
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, C, KH, KW, BLOCK: tl.constexpr):
+    for start in range(0, C * KH * KW, BLOCK):
+        tl.store(out_ptr, start + KW)
+"""
+
+
+@pytest.mark.parametrize(("old", "new", "lines"), [
+    ("n * oh, 32", "oh, 32", [10, 11]), ("n * oh, 32", "n, 32", [10, 11]),
+    ("C * KH * KW,", "C * KH,", [17]),
+], ids=["n", "oh", "KW"])
+def test_a_missing_factor_of_a_grid_or_a_range_is_tried_first(old, new, lines):
+    runs = []
+
+    def passes(text):
+        runs.append(text)
+        terms = (new.split(",")[0] + " * {}" + "," + new.split(",")[1]).format
+        return any(terms(name) in text for name in ("n", "oh", "KW") if name not in new)
+
+    (cause,) = repair(HOST.replace(old, new), [[5], lines], passes)
+
+    assert (cause.kind, cause.line) == ("missing factor", lines[0])
+    assert len(runs) <= 3
+
+
+@pytest.mark.parametrize(("old", "new", "kind"), [
+    (" // stride + 1", " // stride", "missing term"), ("2 * pad", "pad", "missing factor")])
+def test_a_helper_that_computes_a_size_is_tried_for_a_wrong_shape(old, new, kind):
+    wrong = HOST.replace(old, new)
+    sizes = dataflow.lines_of_results(wrong, "f")
+    lines = [one for line in sizes for one in (line, *dataflow.lines_of_operands(wrong, line))]
+
+    assert dataflow.lines_of_helpers(wrong, lines) == (2, 3)
+    (cause,) = repair(wrong, [[*lines, *dataflow.lines_of_helpers(wrong, lines)]],
+                      lambda text: old in text, likely=(kind,))
+
+    assert (cause.line, cause.kind) == (3, kind)
+
+
 def test_repairs_are_bounded_in_number():
     runs = []
     terms = " + ".join(f"a{n}" for n in range(50))

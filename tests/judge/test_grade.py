@@ -446,6 +446,17 @@ def test_cuda_habits_get_a_hint(graded):
         "R01", True)
 
 
+@pytest.mark.parametrize("size", ["(n / 1,)", "n / 1", "n // 1"])
+def test_a_quotient_for_a_size_gets_a_hint(size, graded):
+    text = RIGHT.replace("    out = torch.empty_like(x)",
+                         f"    n = x.numel()\n    out = torch.empty({size})")
+
+    report = graded(text, effort="first")
+
+    hints = [finding for finding in report.findings() if "that `//` gives" in finding.seen]
+    assert [finding.code for finding in hints] == ["R01"] * ("//" not in size)
+
+
 def test_a_layout_taken_for_granted_is_told_from_wrong_values(graded):
     assert first(graded(KERNEL, effort="first")).code == "M08"
 

@@ -107,7 +107,7 @@ def layer_norm(
 
     if n_rows > 0:  # without rows, nothing to launch
         grid = (n_rows,)
-        # As for softmax: a thread should hold neither hundreds of elements nor only a few.
+        # A thread should hold neither hundreds of elements nor only a few.
         num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
         # With 64 registers per thread, two programs of 16 warps fit into the 65,536 registers of an
         # SM, and one loads while the other computes. Wider rows would spill; narrower rows need no

@@ -7,8 +7,8 @@
 Shapes:  x has two dimensions (R rows, C columns, 1 to 65,536), weight and bias have one (C);
          all three in float32, float16 or bfloat16. The result is a new tensor of the shape, dtype
          and device of x; on request, mean and rstd are returned too, [R] in float32.
-Given:   all names, the order of the steps, the argument checks, and the code for matrices and
-         vectors with gaps.
+Given:   all names, the order of the steps, the argument checks, and the code for non-contiguous
+         matrices and vectors.
 Missing: 24 blanks, in five steps with one idea each.
            A set-up        TODO 1 and 2       B row           TODO 3 to 6
            C statistics    TODO 7 to 12       D parameters    TODO 13 to 18
@@ -101,7 +101,7 @@ def layer_norm(
 
     if n_rows > 0:  # without rows, nothing to launch
         grid = ...  # TODO 23: how many programs are there, and what type is a grid?
-        # As for softmax: a thread should hold neither hundreds of elements nor only a few.
+        # A thread should hold neither hundreds of elements nor only a few.
         num_warps = 4 if block_size <= 2048 else 8 if block_size <= 8192 else 16
         # With 64 registers per thread, two programs of 16 warps fit into the 65,536 registers of an
         # SM, and one loads while the other computes. Wider rows would spill; narrower rows need no

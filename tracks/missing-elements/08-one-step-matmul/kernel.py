@@ -12,7 +12,7 @@ Missing: 8 blanks, in three steps with one idea each.
            C product and result      TODO 7 and 8
          A blank is three dots, `...`.
 Graded:  values  as accurate as float32 sums and one rounding allow, for all sizes and strides
-         memory  no program touches an element outside a matrix; each of C is written once
+         memory  no program touches an element outside a matrix; each element of C is written once
          cost    one launch, tensor cores, no more bytes than tiles of 64 x 128 request
          errors  bad arguments are refused before anything is launched
 
