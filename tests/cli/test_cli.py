@@ -805,7 +805,7 @@ def test_a_hint_for_a_todo(run):
 
     shown = run("hint", "softmax", "--todo", "1")
 
-    assert "Set-up (TODO 1)" in shown.out
+    assert "Setup (TODO 1)" in shown.out
     assert run("hint", "--todo", "1", "--json").out.count('"rung": 2') == 1
     wrong = run("hint", "--todo", "9")
     assert (wrong.code, wrong.err) == (
@@ -855,11 +855,11 @@ def test_hints_are_chosen_by_the_function_that_failed(run, judge, course_root):
 
     graded = run("grade")
     hinted = run("hint")
-    other, titled = run("hint", "--function", "GLU"), run("hint", "--function", "set-up")
+    other, titled = run("hint", "--function", "GLU"), run("hint", "--function", "setup")
     wrong = run("hint", "--function", "relu")
 
     assert ('Fix it. `tritonlab hint track1/softmax --function swish` shows hint 1 of 3 on '
-            '"Set-up".') in " ".join(graded.out.split())
+            '"Setup".') in " ".join(graded.out.split())
     assert "Hint 1 of 3: What is missing?" in hinted.out
     assert "Hint 2 of 3: A decorator." in other.out
     assert "Hint 3 of 3: " in titled.out  # by the group's title, such as DIAGNOSES
@@ -881,7 +881,7 @@ def test_hints_go_on_with_the_next_group_for_the_same_function(run, judge, cours
     hinted = [run("hint").out for _ in range(3)]
     graded = run("grade")
     later = [run("hint", "--function", "swish").out for _ in range(4)]
-    titled = run("hint", "--function", "Set-up")
+    titled = run("hint", "--function", "Setup")
 
     assert "Hint 3 of 3: One line." in hinted[2]
     assert 'shows hint 1 of 3 on "Addressing".' in " ".join(graded.out.split())

@@ -143,13 +143,13 @@ def test_a_file_that_cannot_be_graded_gets_no_points_and_says_why(run, judge, ru
 
 
 def test_a_step_with_blanks_left_is_a_test_of_gradescope(run, judge):
-    judge(toy.BLANKS, steps=(Step("A", "Set-up", (1,), state="open"),))
+    judge(toy.BLANKS, steps=(Step("A", "Setup", (1,), state="open"),))
     run("start", "softmax")
 
     data = schemas.valid_gradescope(run("grade", "--format", "gradescope").out)
 
     assert [(test["name"], test["status"]) for test in data["tests"]] == [
-        ("Step A: Set-up", "failed"), ("the file", "failed")]
+        ("Step A: Setup", "failed"), ("the file", "failed")]
 
 
 @pytest.mark.parametrize(("words", "says"), [

@@ -24,7 +24,7 @@ COMMIT = GradedCommit("cs149", "hw1", "alice", "submit/2026-10-12T23-59-00Z-abc1
                       "https://example.org/commit/abc", "https://example.org/releases/1")
 OTHER = Finding("M02", "A store outside the tensor: index 4096 of 4096.", line=31,
                 means="The mask is missing.", where="Line 31, TODO 3", todos=(3,))
-STEPS = (Step("A", "Set-up", (1, 2), state="right"), Step("B", "Row", (3,), state="wrong"),
+STEPS = (Step("A", "Setup", (1, 2), state="right"), Step("B", "Row", (3,), state="wrong"),
          Step("C", "Load", (4, 5), state="open"), Step("D", "Store", (6,), state="unchecked"),
          Step("E", "Host", (), ("f",), state="begun"))
 VERDICTS = {
@@ -331,7 +331,7 @@ def test_steps_are_numbered_by_their_todos_and_have_no_points():
 
     assert data["score"] == 0
     assert [(test["name"], test.get("number"), test["status"]) for test in data["tests"]] == [
-        ("Step A: Set-up", "1", "passed"), ("Step B: Row", "3", "failed"),
+        ("Step A: Setup", "1", "passed"), ("Step B: Row", "3", "failed"),
         ("Step C: Load", "4", "failed"), ("Step D: Store", "6", "failed"),
         ("Step E: Host", None, "failed"), ("the file", None, "failed")]
     assert [test["visibility"] for test in data["tests"]] == ["hidden"] * 5 + ["visible"]

@@ -144,7 +144,7 @@ def conv2d(
 def window_positions(size: int, taps: int, stride: int, pad: int, dil: int) -> int:
     """Returns the number of positions of a window in ``size`` pixels with ``pad`` at both ends.
 
-    Below 1 if the window is larger than that.
+    The result is below 1 if the window does not fit.
     """
     return (size + 2 * pad - dil * (taps - 1) - 1) // stride + 1
 

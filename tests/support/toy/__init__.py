@@ -66,7 +66,7 @@ before = "{before}"
 
 [[hints]]
 group = "A"
-title = "Set-up"
+title = "Setup"
 todos = [1]
 rungs = ["What is missing?", "A decorator.", "One line."]
 

@@ -7,9 +7,9 @@ Shapes:  x and y have the same shape (any, including 0-d), the same dtype (float
 Given:   all names, the order of the steps, the argument checks, the code for views and for empty
          tensors.
 Missing: 15 blanks, in four steps with one idea each.
-           A set-up        TODO 1 and 2       B addressing   TODO 3 to 7
+           A setup         TODO 1 and 2       B addressing   TODO 3 to 7
            C memory        TODO 8 to 11       D host         TODO 12 to 15
-         A blank is three dots, `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a comment marks each missing import or decorator.
 
 Graded:  values  each sum is correctly rounded, for every size, dtype, layout and special value
          memory  no access is out of bounds, and every element of the result is stored once

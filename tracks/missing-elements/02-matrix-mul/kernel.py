@@ -6,11 +6,11 @@ Shapes:  a is (M, K) and b is (K, N), both float16, bfloat16 or float32, with an
          the result is a new tensor of shape (M, N) with that dtype and device.
 Given:   all names, the order of the steps, the argument checks, and the code for empty results.
 Missing: 31 blanks, in seven steps with one idea each.
-           A set-up          TODO 1 and 2         E loop      TODO 19 to 24
+           A setup           TODO 1 and 2         E loop      TODO 19 to 24
            B which tile      TODO 3 to 9          F output    TODO 25 to 27
            C indices         TODO 10 to 12        G host      TODO 28 to 31
            D pointers        TODO 13 to 18
-         A blank is three dots, `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a comment marks each missing import or decorator.
 Graded:  values  accurate to float32 accumulation in all three dtypes; sizes that are not multiples
                  of a tile, views of every kind, NaN and infinities
          memory  no access is out of bounds, and every element of the result is stored once

@@ -7,10 +7,10 @@ Shapes:  x has two dimensions (R rows, up to 65,536 columns), in float32, float1
 Given:   all names, the order of the steps, the argument check, the copy for a column stride other
          than 1, and the code for empty matrices.
 Missing: 19 blanks, in five steps with one idea each.
-           A set-up    TODO 1 and 2       D arithmetic    TODO 9 to 14
+           A setup     TODO 1 and 2       D arithmetic    TODO 9 to 14
            B row       TODO 3 to 6        E host          TODO 15 to 19
            C load      TODO 7 and 8
-         A blank is three dots, `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a comment marks each missing import or decorator.
 Graded:  values  accurate to float32: widths that are not powers of two, inputs whose exp would
                  overflow, NaN and infinities, any row stride
          memory  no access is out of bounds, and every element of the result is stored once

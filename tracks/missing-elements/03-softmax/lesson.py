@@ -24,7 +24,7 @@ def logsumexp_kernel(
     stride_x,                  # elements from one row of x to the next
     n_cols,
     BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
-    SHIFT: tl.constexpr,       # False leaves the stable form out, to show what happens then
+    SHIFT: tl.constexpr,       # False omits the shift, to show the overflow
 ):
     """out[m] = log(sum(exp(x[m]))). One program owns row m and reduces it to a number.
 
@@ -33,7 +33,7 @@ def logsumexp_kernel(
     # Who am I? One program per row, so my number is the number of my row.
     row = tl.program_id(axis=0).to(tl.int64)
 
-    # What is mine? The row begins `row` strides behind the first one, and its columns follow.
+    # What is mine? The row begins `row` strides after the first one, and its columns follow.
     offs = tl.arange(0, BLOCK_SIZE)
     inside = offs < n_cols
 

@@ -10,10 +10,10 @@ Shapes:  x has two dimensions (R rows, C columns, 1 to 65,536), weight and bias 
 Given:   all names, the order of the steps, the argument checks, and the code for non-contiguous
          matrices and vectors.
 Missing: 24 blanks, in five steps with one idea each.
-           A set-up        TODO 1 and 2       B row           TODO 3 to 6
+           A setup         TODO 1 and 2       B row           TODO 3 to 6
            C statistics    TODO 7 to 12       D parameters    TODO 13 to 18
            E host          TODO 19 to 24
-         A blank is three dots, `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a comment marks each missing import or decorator.
 Graded:  values  accurate to float32: widths that are not powers of two, rows with a large mean, a
                  small variance or equal numbers, NaN and infinities
          memory  no access is out of bounds, and every element of the result is stored once

@@ -24,7 +24,7 @@ def row_std_kernel(
     n_cols, divisor,           # divisor: n_cols, or n_cols - 1 for a sample
     BLOCK_SIZE: tl.constexpr,  # elements per block, a power of two >= n_cols
     REPAIR: tl.constexpr,      # False leaves the padding as it is after the subtraction
-    ONE_PASS: tl.constexpr,    # True: mean of the squares minus square of the mean
+    ONE_PASS: tl.constexpr,    # True: sum of the squares minus C times the squared mean
 ):
     """out[m] = sqrt(sum((x[m] - mean(x[m]))**2) / divisor). One program owns row m.
 
@@ -138,7 +138,7 @@ def show_passes(n_rows: int, n_cols: int) -> None:
 
 def show_divisors(widths: list[int]) -> None:
     """Print what dividing by one less does to the deviation."""
-    print("\n4. The same rows divided by C and by C - 1:")
+    print("\n4. The sum of squares of a row, divided by C and by C - 1:")
     print("   columns   quotient of the two deviations")
     for n_cols in widths:
         x = torch.randn(1, n_cols, device=DEVICE)

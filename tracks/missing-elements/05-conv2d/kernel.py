@@ -1,23 +1,23 @@
 """Two-dimensional convolution as an implicit matrix product: the window matrix is never stored.
 
-    out[n, o, y, x] = bias[o] + sum over c, i, j of
-        image[n, c, y * stride_h - pad_h + i * dil_h, x * stride_w - pad_w + j * dil_w]
-        * weight[o, c, i, j],                       with 0 outside of the image
+    out[n, o, oh, ow] = bias[o] + sum over c, kh, kw of
+        x[n, c, oh * stride_h - pad_h + kh * dil_h, ow * stride_w - pad_w + kw * dil_w]
+        * weight[o, c, kh, kw],                       with 0 outside of the image
 
-Shapes:  image (N, C, H, W), weight (OC, C, KH, KW), bias (OC,) or None, in float32, float16 or
+Shapes:  x (N, C, H, W), weight (OC, C, KH, KW), bias (OC,) or None, in float32, float16 or
          bfloat16; the result is a new contiguous tensor (N, OC, OH, OW) of that dtype.
 Given:   all names, the order of the steps, the argument checks.
 Missing: 35 blanks, in nine steps with one idea each.
-           A set-up        TODO 1 and 2         F weight tile    TODO 23 to 26
+           A setup         TODO 1 and 2         F weight tile    TODO 23 to 26
            B pixels        TODO 3 to 9          G store          TODO 27 to 30
            C windows       TODO 10 to 12        H host           TODO 31 to 34
            D taps          TODO 13 to 19        I output size    TODO 35
            E image tile    TODO 20 to 22
-         A blank is three dots, `...`; a missing import or decorator is a comment line.
+         A blank is three dots, `...`; a comment marks each missing import or decorator.
 Graded:  values  accurate to float32 accumulation: images and windows that are not square, every
                  stride, padding and dilation, partial tiles
          memory  no access is out of bounds, and every element of the result is stored once;
-                 images, weights and biases may have any strides; host code may copy them, but the
+                 images and weights may have any strides; host code may copy them, but the
                  strides of the kernel make that unnecessary
          cost    tiles of at least 16 x 16 results, so that pixels and weights are reused;
                  float16 products run on tensor cores
@@ -142,7 +142,7 @@ def conv2d(
 def window_positions(size: int, taps: int, stride: int, pad: int, dil: int) -> int:
     """Returns the number of positions of a window in ``size`` pixels with ``pad`` at both ends.
 
-    Below 1 if the window is larger than that.
+    The result is below 1 if the window does not fit.
     """
     return ...  # TODO 35: how many are there? (a window spans more than `taps` if dil > 1)
 

@@ -21,13 +21,13 @@ NAN = float("nan")
 def sliding_mean_kernel(
     x_ptr, out_ptr,            # [n_rows, n] and [n_rows, n_out], both contiguous
     n_rows, n, n_out,
-    taps, stride, pad,         # width of a window, distance of two windows, padding at both ends
+    taps, stride, pad,         # width of a window, distance between windows, padding at both ends
     BLOCK_M: tl.constexpr,     # windows per program, a power of two
     BLOCK_K: tl.constexpr,     # elements per window, a power of two >= taps
 ):
     """out[r, p] = mean over k of x[r, p * stride - pad + k], with 0 outside of the row.
 
-    One program owns BLOCK_M windows. Loads taps elements for each, but nothing outside the row.
+    One program owns BLOCK_M windows. Loads `taps` elements per window, but nothing outside the row.
     """
     # Who am I? The windows of all rows are numbered consecutively, row after row. This program owns
     # BLOCK_M of them.
@@ -100,7 +100,7 @@ def sliding_mean(x: torch.Tensor, taps: int, stride: int = 1, pad: int = 0) -> t
 
 
 def show_numbers(n_out: int, numbers: list[int]) -> None:
-    """Prints row and place of the windows with some flat numbers."""
+    """Prints the row and place for some flat window numbers."""
     print(f"1. Rows of {n_out} windows each, numbered consecutively:")
     print(f"   number   row = number // {n_out}   place = number % {n_out}")
     for number in numbers:
@@ -119,17 +119,17 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
     means = sliding_mean(x[None, :], taps, stride, pad)[0].tolist()
     print(f"\n2. {len(values)} numbers: {' '.join(f'{value:.0f}' for value in values)}. "
           f"Windows of {taps}, {stride} apart, a border of {pad}.")
-    print(f"   A dot is masked off. The program has a block of {rows} x {width}, the powers "
-          f"of two from {n_out} x {taps} on.")
+    print(f"   A dot is masked off. The program has a block of {rows} x {width}: {n_out} x {taps}, "
+          "each rounded up to a power of two.")
     print("   window   begins at   elements               mean")
     for number, row in enumerate(seen.tolist()):
         shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in row)
         mean = f"{means[number]:6.2f}" if number < n_out else "  none"
-        print(f"   {number:6d} {number % n_out * stride - pad:11d}   {shown:<20} {mean}")
+        print(f"   {number:6d} {number * stride - pad:11d}   {shown:<20} {mean}")
     begins = [number * stride - pad for number in range(n_out)]
     fetched = sum(0 <= begin + k < len(values) for begin in begins for k in range(taps))
-    print(f"   {fetched} loads of {len(values)} numbers. A stored matrix would have "
-          f"{n_out * taps} elements.")
+    print(f"   {fetched} elements are loaded, of {len(values)} numbers. A stored matrix would "
+          f"have {n_out * taps} elements.")
 
 
 def show_precedence() -> None:

@@ -9,7 +9,7 @@ Shapes:  x may have any shape and layout; asin takes float32 and float64, gelu_t
          device.
 Given:   all names, the addresses, the loads, the host code, the argument checks.
 Missing: 10 blanks, in four steps.
-           A set-up    TODO 1             C GELU      TODO 4 to 8
+           A setup     TODO 1             C GELU      TODO 4 to 8
            B asin      TODO 2 and 3       D powers    TODO 9 and 10
          A blank is three dots, `...`; the missing import is a comment line.
 Graded:  values  accurate to a few roundings of the dtype, including float64; NaN, infinities and
