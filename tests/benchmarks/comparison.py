@@ -21,7 +21,7 @@ from tests.benchmarks.checkout import commit
 from tests.benchmarks.text import json_text
 from tests.fidelity.performance.analysing import Analysis, analyse, compiled
 from tests.fidelity.performance.case import Case
-from tests.fidelity.performance.every import CASES
+from tests.fidelity.performance.every import CASES, HELD_OUT
 from tests.fidelity.performance.recorded import record
 from tests.support.timed import predict_launches
 
@@ -68,7 +68,7 @@ def compare(measured: dict[str, Any], only: str = "", out: Path | None = None) -
     target = find(measured["target"])
     copy = measured["calibration"].get("copy", {}).get("bytes_per_second", target.dram)
     rows = []
-    for case in CASES:
+    for case in (*CASES, *HELD_OUT):
         if only in case.name and case.name in measured["cases"]:
             row = _row(case, measured["cases"][case.name], target)
             rows.append(row)

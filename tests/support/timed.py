@@ -68,6 +68,16 @@ def sine_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def hashes_kernel(x_ptr, y_ptr, n, HASHES: tl.constexpr, BLOCK: tl.constexpr):
+    """Every lane loads all elements of a block."""
+    least = tl.full((HASHES,), 1 << 30, tl.int32)
+    for start in range(0, n, BLOCK):
+        x = tl.load(x_ptr + start + tl.arange(0, BLOCK))
+        least = tl.minimum(least, tl.min(x[:, None] ^ tl.arange(0, HASHES)[None, :], axis=0))
+    tl.store(y_ptr + tl.arange(0, HASHES), least)
+
+
+@triton.jit
 def count_kernel(x_ptr, y_ptr):
     tl.load(x_ptr)
     tl.atomic_add(y_ptr, 1)
@@ -138,6 +148,7 @@ CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
     "persistent": (persistent_kernel, {"rows": 65536, "n": 8192, "PROGRAMS": 132,
                                        "BLOCK": 1024}),
     "sine": (sine_kernel, {"BLOCK": 1024}),
+    "hashes": (hashes_kernel, {"n": 4096, "HASHES": 128, "BLOCK": 16, "dtype": "int32"}),
     "count": (count_kernel, {"dtype": "int32"}),
     "softmax": (softmax_kernel, {"n": 32768, "BLOCK": 32768, "num_warps": 16}),
     "matmul": (matmul_kernel, {"n": 8192, "M": 128, "N": 128, "K": 64, "dtype": "float16",

@@ -279,6 +279,51 @@ def test_elements_of_one_sector_come_from_l1_after_the_first():
     assert of(1 << 17) < of(1 << 20) / 3
 
 
+def test_a_walk_of_a_lane_along_its_own_row_loads_each_sector_once_from_l2():
+    binary, code = made("sum")
+    at = timed.line(timed.sum_kernel, "x = tl.load")
+
+    def l2(unique: int) -> float:
+        rows = [row(at, "load", "x_ptr", 1 << 24, sectors=1 << 24, unique=unique)]
+        return predict(binary, code, survey(4096, rows, {at: 32.0}), H200).parts["l2"]
+
+    assert l2(1 << 21) < l2(1 << 24) / 8  # eight elements a sector, and as many random ones
+    assert l2(1 << 15) > l2(1 << 24) / 3  # random elements of a small table
+
+
+@pytest.mark.parametrize(("bar", "longer"), [("BAR.SYNC", True), ("NOP", False)])
+def test_warps_that_meet_at_barriers_wait_for_latencies_together(bar, longer):
+    binary, code = made("chain")
+    steps = list(code.instructions)
+    steps.insert(1, dataclasses.replace(steps[0], opcode=bar))
+    long = dataclasses.replace(binary, warps=32)
+    rows = [row(timed.line(timed.chain_kernel, "x = tl.load"), "load", "x_ptr", 132 * 1024)]
+
+    predicted = predict(long, dataclasses.replace(code, instructions=tuple(steps)),
+                        survey(132, rows), H200)
+
+    assert (predicted.parts["latency"] > 0) == longer
+
+
+@pytest.mark.parametrize(("sectors", "cycles"), [(4, 5), (16, 20)])
+def test_copies_in_words_cost_cycles_by_their_sectors(sectors, cycles):
+    binary, code = made("sum")
+    at = timed.line(timed.sum_kernel, "x = tl.load")
+    steps = tuple(dataclasses.replace(step, opcode="LDGSTS.E") if step.name == "LDG" else step
+                  for step in code.instructions)
+    programs, rounds = 1 << 14, 8
+    requests = programs * rounds * 2 * binary.warps  # 1024 elements by 128 threads of 4
+    whole = row(at, "load", "x_ptr", 32 * requests)
+    known = msgspec.structs.replace(whole, requests=requests, request_sectors=sectors * requests,
+                                    request_lines=requests, request_bytes=whole.bytes)
+
+    predicted = predict(binary, dataclasses.replace(code, instructions=steps),
+                        survey(programs, [known], {at: float(rounds)}), H200)
+
+    busy = requests * cycles / H200.multiprocessors / H200.clock
+    assert predicted.pipes["lsu"] == pytest.approx(busy, rel=0.25)
+
+
 def test_the_slow_path_of_a_sine_is_taken_by_no_warp():
     _, code = made("sine")
 

@@ -20,7 +20,13 @@ from grader.engine.compiler.sass import (
     live_registers,
     machine_code,
 )
-from grader.engine.compiler.timing_model.control_flow import Flow, Work, flow_of
+from grader.engine.compiler.timing_model.control_flow import (
+    Flow,
+    Loop,
+    Work,
+    flow_of,
+    with_calls,
+)
 from grader.engine.compiler.timing_model.instruction_costs import cost, multiplied
 from tests.support import timed
 from tests.support.tiers import by_default
@@ -209,6 +215,31 @@ def test_executions_of_a_line_tell_the_rounds_of_an_unrolled_loop(capability, ro
 
     # 1024 elements by 128 threads of 4 make two loads a round
     assert issued(code, flow)["LDG"] == pytest.approx(2 * rounds, abs=1)
+
+
+def test_requests_of_a_warp_tell_the_loads_of_an_iteration():
+    _, code = timed.made("hashes")
+    load = timed.line(timed.hashes_kernel, "x = tl.load")
+
+    def loads(work: Work) -> float:
+        return issued(code, flow_of(code, work))["LDG"]
+
+    # Every lane loads the 16 elements of a block: few bytes, and four instructions.
+    assert loads(Work({load: 256.0}, {load: 64.0}, {load: 4.0})) == 4 * 256
+    assert loads(Work({load: 256.0}, {load: 64.0})) < 4 * 256
+
+
+@pytest.mark.parametrize(("around", "runs"), [((), 20.0), (("BSSY", "BSYNC"), 0.0)])
+def test_a_subroutine_runs_as_often_as_it_is_called_without_a_branch(around, runs):
+    call = ("CALL.REL.NOINC",)
+    names = ("MOV", *around[:1], *call, *around[1:], "BRA", "EXIT", "IMAD", "RET.REL.NODEC", "NOP")
+    code = Code(tuple(sass.SassInstruction(16 * at, name, (
+        ("`($__internal_0_$__cuda_sm20_rem_s64)",) if name in call else ()), "", 1)
+        for at, name in enumerate(names)))
+    last = names.index("BRA")
+    flow = Flow((Loop(0, last, 20.0),), (20.0,) * (last + 1) + (1.0,) + (0.0,) * 3)
+
+    assert with_calls(flow, code).runs == (*flow.runs[:last + 2], runs, runs, 0.0)
 
 
 @pytest.mark.parametrize("capability", [80, 90])

@@ -6,713 +6,887 @@ import triton
 import triton.language as tl
 
 from .case import Case, Family, Given, matrices, vectors
-from .unseen import OLD
 
-arithmetic = Family("arithmetic, held out")
-dependent = Family("data-dependent, held out")
-tails = Family("tails, held out")
-layouts = Family("layouts, held out")
-grids = Family("small grids, held out")
-tables = Family("tables, held out")
-scans = Family("scans, held out")
-reductions = Family("reductions, held out")
-streams = Family("streaming, held out")
-windows = Family("windows, held out")
+sampling = Family("sampling, held out")
+serving = Family("serving, held out")
+quantized = Family("quantized, held out")
+images = Family("images and sound, held out")
+physics = Family("physics, held out")
+rendering = Family("rendering, held out")
+integers = Family("integers, held out")
+sets = Family("graphs and boxes, held out")
 
 
-# -- arithmetic ----------------------------------------------------------------------------------
+# -- sampling ------------------------------------------------------------------------------------
 
 
 @triton.jit
-def gravity_kernel(x_ptr, y_ptr, z_ptr, m_ptr, ax_ptr, ay_ptr, az_ptr, n, BI: tl.constexpr,
-                   BJ: tl.constexpr):
-    i = tl.program_id(0) * BI + tl.arange(0, BI)
-    xi = tl.load(x_ptr + i)
-    yi = tl.load(y_ptr + i)
-    zi = tl.load(z_ptr + i)
-    ax = tl.zeros((BI,), tl.float32)
-    ay = tl.zeros((BI,), tl.float32)
-    az = tl.zeros((BI,), tl.float32)
-    for start in range(0, n, BJ):
-        j = start + tl.arange(0, BJ)
-        dx = tl.load(x_ptr + j)[None, :] - xi[:, None]
-        dy = tl.load(y_ptr + j)[None, :] - yi[:, None]
-        dz = tl.load(z_ptr + j)[None, :] - zi[:, None]
-        near = tl.rsqrt(dx * dx + dy * dy + dz * dz + 0.01)
-        pull = tl.load(m_ptr + j)[None, :] * near * near * near
-        ax += tl.sum(pull * dx, axis=1)
-        ay += tl.sum(pull * dy, axis=1)
-        az += tl.sum(pull * dz, axis=1)
-    tl.store(ax_ptr + i, ax)
-    tl.store(ay_ptr + i, ay)
-    tl.store(az_ptr + i, az)
-
-
-@arithmetic("gravity among 16,384 bodies", vectors(7, 16384),
-            "register spills" if OLD else ())
-def _(x, y, z, m, ax, ay, az):
-    gravity_kernel[(16384 // 64,)](x, y, z, m, ax, ay, az, 16384, BI=64, BJ=64)
-
-
-@triton.jit
-def option_kernel(moneyness_ptr, strike_ptr, log_years_ptr, call_ptr, put_ptr, n, rate, sigma,
-                  BLOCK: tl.constexpr):
-    """Black-Scholes; moneyness is the logarithm of price over strike."""
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    moneyness = tl.load(moneyness_ptr + offs, mask=mask, other=0.0)
-    strike = tl.load(strike_ptr + offs, mask=mask, other=0.0)
-    years = tl.exp(tl.load(log_years_ptr + offs, mask=mask, other=0.0))
-    spread = sigma * tl.sqrt(years)
-    d1 = (moneyness + (rate + 0.5 * sigma * sigma) * years) / spread
-    d2 = d1 - spread
-    price = strike * tl.exp(moneyness)
-    due = strike * tl.exp(-rate * years)
-    call = price * 0.5 * (1.0 + tl.erf(d1 * 0.7071067811865476))
-    call -= due * 0.5 * (1.0 + tl.erf(d2 * 0.7071067811865476))
-    tl.store(call_ptr + offs, call, mask=mask)
-    tl.store(put_ptr + offs, call - price + due, mask=mask)
-
-
-@arithmetic("Black-Scholes calls and puts in float64", vectors(5, 1 << 23, "float64"))
-def _(moneyness, strike, log_years, call, put):
-    n = moneyness.numel()
-    option_kernel[(triton.cdiv(n, 256),)](moneyness, strike, log_years, call, put, n, 0.03, 0.2,
-                                          BLOCK=256)
-
-
-@triton.jit
-def modular_power_kernel(base_ptr, exponent_ptr, out_ptr, n, modulus, bits, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    base = tl.load(base_ptr + offs, mask=mask, other=0)
-    exponent = tl.load(exponent_ptr + offs, mask=mask, other=0)
-    power = tl.full((BLOCK,), 1, tl.int64)
-    for bit in range(bits):
-        power = tl.where((exponent >> bit) & 1 == 1, power * base % modulus, power)
-        base = base * base % modulus
-    tl.store(out_ptr + offs, power, mask=mask)
-
-
-@arithmetic("modular powers in int64 by squaring",
-            (Given((1 << 21,), "int64", below=2147483647),
-             Given((1 << 21,), "int32", below=1 << 20), Given((1 << 21,), "int64")))
-def _(base, exponent, out):
-    modular_power_kernel[((1 << 21) // 512,)](base, exponent, out, 1 << 21, 2147483647, 20,
-                                              BLOCK=512, num_warps=8)
-
-
-@triton.jit
-def pi_kernel(count_ptr, seed, draws, BLOCK: tl.constexpr):
-    first = (tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)) * 2 * draws
-    inside = tl.zeros((BLOCK,), tl.int32)
-    for draw in range(draws):
-        x = tl.rand(seed, first + 2 * draw)
-        y = tl.rand(seed, first + 2 * draw + 1)
-        inside += (x * x + y * y < 1.0).to(tl.int32)
-    tl.store(count_ptr + tl.program_id(0), tl.sum(inside, axis=0))
-
-
-@arithmetic("pi from random points", (Given((2048,), "int32"),), "small size")
-def _(count):
-    pi_kernel[(2048,)](count, 7, 32, BLOCK=1024)
-
-
-# -- loops whose number of iterations depends on data --------------------------------------------
-
-
-@triton.jit
-def sparse_row_kernel(start_ptr, length_ptr, column_ptr, value_ptr, x_ptr, y_ptr,
-                      BLOCK: tl.constexpr):
+def gumbel_sample_kernel(logit_ptr, seed_ptr, token_ptr, n_cols, cooling, BLOCK: tl.constexpr):
     row = tl.program_id(0)
-    start = tl.load(start_ptr + row)
-    length = tl.load(length_ptr + row)
-    acc = tl.zeros((BLOCK,), tl.float32)
-    for first in range(0, length, BLOCK):
-        offs = first + tl.arange(0, BLOCK)
-        mask = offs < length
-        column = tl.load(column_ptr + start + offs, mask=mask, other=0)
-        value = tl.load(value_ptr + start + offs, mask=mask, other=0.0)
-        acc += value * tl.load(x_ptr + column, mask=mask, other=0.0)
-    tl.store(y_ptr + row, tl.sum(acc, axis=0))
+    seed = tl.load(seed_ptr + row)
+    best = tl.full((BLOCK,), -float("inf"), tl.float32)
+    token = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, n_cols, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        logit = tl.load(logit_ptr + row * n_cols + offs, mask=offs < n_cols, other=-float("inf"))
+        uniform = tl.maximum(tl.rand(seed, offs), 1e-7)
+        score = logit.to(tl.float32) * cooling - tl.log(-tl.log(uniform))
+        token = tl.where(score > best, offs, token)
+        best = tl.maximum(best, score)
+    lane = tl.argmax(best, axis=0)
+    chosen = tl.sum(tl.where(tl.arange(0, BLOCK) == lane, token, 0), axis=0)
+    tl.store(token_ptr + row, chosen.to(tl.int64))
 
 
-@dependent("sparse matrix times a vector, one row a program",
-           (Given((1 << 17,), "int32", below=(1 << 25) - 512),
-            Given((1 << 17,), "int32", below=512), Given((1 << 25,), "int32", below=1 << 20),
-            Given((1 << 25,)), Given((1 << 20,)), Given((1 << 17,))),
-           "uncoalesced access", moves=(1 << 17) * (256 * 8 + 12) + (1 << 22))
-def _(start, length, column, value, x, y):
-    sparse_row_kernel[(1 << 17,)](start, length, column, value, x, y, BLOCK=64, num_warps=1)
-
-
-@triton.jit
-def sparse_lanes_kernel(start_ptr, length_ptr, column_ptr, value_ptr, x_ptr, y_ptr,
-                        BLOCK: tl.constexpr):
-    """Each lane walks along a row of its own."""
-    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    start = tl.load(start_ptr + rows)
-    length = tl.load(length_ptr + rows)
-    acc = tl.zeros((BLOCK,), tl.float32)
-    for i in range(tl.max(length, axis=0)):
-        mask = i < length
-        column = tl.load(column_ptr + start + i, mask=mask, other=0)
-        value = tl.load(value_ptr + start + i, mask=mask, other=0.0)
-        acc += value.to(tl.float32) * tl.load(x_ptr + column, mask=mask, other=0.0)
-    tl.store(y_ptr + rows, acc)
-
-
-@dependent("sparse matrix times a vector, one row a lane",
-           (Given((1 << 20,), "int32", below=(1 << 23) - 16),
-            Given((1 << 20,), "int32", below=16), Given((1 << 23,), "int32", below=1 << 18),
-            Given((1 << 23,), "float16"), Given((1 << 18,)), Given((1 << 20,))),
-           "uncoalesced access", moves=(1 << 20) * (12 + 45 + 1))
-def _(start, length, column, value, x, y):
-    sparse_lanes_kernel[((1 << 20) // 256,)](start, length, column, value, x, y, BLOCK=256,
-                                             num_warps=8)
+@sampling("Gumbel samples of 96 rows of 128,256, bf16",
+          (Given((96, 128256), "bfloat16"), Given((96,), "int64", below=1 << 40),
+           Given((96,), "int64")))
+def _(logit, seed, token):
+    gumbel_sample_kernel[(96,)](logit, seed, token, 128256, 1.25, BLOCK=2048, num_warps=8)
 
 
 @triton.jit
-def lower_bound_kernel(table_ptr, query_ptr, place_ptr, n, n_queries, BLOCK: tl.constexpr):
-    """The first place in a sorted table whose value is not below the query."""
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    query = tl.load(query_ptr + offs, mask=offs < n_queries, other=0)
-    low = tl.zeros((BLOCK,), tl.int32)
-    high = tl.zeros((BLOCK,), tl.int32) + n
-    while tl.max(high - low, axis=0) > 0:
-        middle = (low + high) // 2
-        value = tl.load(table_ptr + middle, mask=low < high, other=0)
-        right = (low < high) & (value < query)
-        low = tl.where(right, middle + 1, low)
-        high = tl.where(right, high, middle)
-    tl.store(place_ptr + offs, low, mask=offs < n_queries)
-
-
-@dependent("binary search in a table of 8 MB",
-           (Given((1 << 21,), "int32", below=1 << 30),
-            Given((3_000_000,), "int32", below=1_000_000_007), Given((3_000_000,), "int32")))
-def _(table, query, place):
-    lower_bound_kernel[(triton.cdiv(3_000_000, 256),)](table, query, place, 1 << 21, 3_000_000,
-                                                       BLOCK=256, num_warps=2)
-
-
-@triton.jit
-def packed_max_kernel(x_ptr, start_ptr, length_ptr, out_ptr, D: tl.constexpr, ROWS: tl.constexpr):
-    sequence = tl.program_id(0)
-    start = tl.load(start_ptr + sequence)
-    length = tl.load(length_ptr + sequence)
-    d = tl.arange(0, D)
-    best = tl.full((ROWS, D), -float("inf"), tl.float32)
-    for first in range(0, length, ROWS):
-        token = first + tl.arange(0, ROWS)[:, None]
-        x = tl.load(x_ptr + (start + token) * D + d[None, :], mask=token < length,
-                    other=-float("inf"))
-        best = tl.maximum(best, x.to(tl.float32))
-    tl.store(out_ptr + sequence * D + d, tl.max(best, axis=0).to(tl.bfloat16))
-
-
-@dependent("maxima over packed sequences of different lengths, bf16",
-           (Given((1 << 20, 256), "bfloat16"), Given((8192,), "int32", below=(1 << 20) - 256),
-            Given((8192,), "int32", below=256), Given((8192, 256), "bfloat16")),
-           moves=8192 * (128 + 1) * 512)
-def _(x, start, length, out):
-    packed_max_kernel[(8192,)](x, start, length, out, D=256, ROWS=8)
-
-
-# -- sizes that no block divides -----------------------------------------------------------------
-
-
-@triton.jit
-def quantize_rows_kernel(x_ptr, q_ptr, scale_ptr, n_cols, BLOCK: tl.constexpr):
+def top_p_kernel(logit_ptr, p_ptr, n_cols, top_p, steps, BLOCK: tl.constexpr):
+    """The least likely tokens are dropped; their limit is found by bisection."""
     row = tl.program_id(0)
     offs = tl.arange(0, BLOCK)
     mask = offs < n_cols
-    x = tl.load(x_ptr + row * n_cols + offs, mask=mask, other=0.0).to(tl.float32)
-    scale = tl.maximum(tl.max(tl.abs(x), axis=0), 1e-6) / 127.0
-    q = x / scale
-    q = tl.where(q < 0.0, q - 0.5, q + 0.5).to(tl.int8)
-    tl.store(q_ptr + row * n_cols + offs, q, mask=mask)
-    tl.store(scale_ptr + row, scale)
-
-
-@tails("rows of 1,531 in bf16 quantized to int8",
-       (Given((65536, 1531), "bfloat16"), Given((65536, 1531), "int8"), Given((65536,))),
-       "scalar access")
-def _(x, q, scale):
-    quantize_rows_kernel[(65536,)](x, q, scale, 1531, BLOCK=2048)
-
-
-@triton.jit
-def unit_rows_kernel(x_ptr, y_ptr, n_rows, n_cols, ROWS: tl.constexpr, BLOCK: tl.constexpr):
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    cols = tl.arange(0, BLOCK)[None, :]
-    at = rows * n_cols + cols
-    mask = (rows < n_rows) & (cols < n_cols)
-    x = tl.load(x_ptr + at, mask=mask, other=0.0).to(tl.float32)
-    length = tl.sqrt(tl.sum(x * x, axis=1) + 1e-12)
-    tl.store(y_ptr + at, (x / length[:, None]).to(tl.float16), mask=mask)
-
-
-@tails("rows of 100 in fp16 brought to length 1, 16 a program",
-       matrices(2, 1_000_003, 100, "float16"), "scalar access")
-def _(x, y):
-    unit_rows_kernel[(triton.cdiv(1_000_003, 16),)](x, y, 1_000_003, 100, ROWS=16, BLOCK=128)
-
-
-# -- layouts changed through shared memory and shuffles ------------------------------------------
-
-
-@triton.jit
-def channels_last_kernel(x_ptr, y_ptr, C, P, BC: tl.constexpr, BP: tl.constexpr):
-    """y[image, pixel, channel] = x[image, channel, pixel]."""
-    image = tl.program_id(2)
-    c = tl.program_id(1) * BC + tl.arange(0, BC)
-    p = tl.program_id(0) * BP + tl.arange(0, BP)
-    x = tl.load(x_ptr + (image * C + c)[:, None] * P + p[None, :],
-                mask=(c < C)[:, None] & (p < P)[None, :])
-    tl.store(y_ptr + (image * P + p)[:, None] * C + c[None, :], tl.trans(x),
-             mask=(p < P)[:, None] & (c < C)[None, :])
-
-
-@layouts("images of 96 x 55 x 55 to channels last, fp16",
-         (Given((256, 96, 3025), "float16"), Given((256, 3025, 96), "float16")), "scalar access")
-def _(x, y):
-    channels_last_kernel[(triton.cdiv(3025, 64), 3, 256)](x, y, 96, 3025, BC=32, BP=64)
-
-
-@triton.jit
-def patches_kernel(x_ptr, y_ptr, H, W, P: tl.constexpr, WIDE: tl.constexpr):
-    """Each patch of P x P pixels becomes a row."""
-    image = tl.program_id(2)
-    i = tl.program_id(1) * P + tl.arange(0, P)
-    j = tl.program_id(0) * WIDE + tl.arange(0, WIDE)
-    x = tl.load(x_ptr + (image * H + i)[:, None] * W + j[None, :])
-    x = tl.permute(tl.reshape(x, (P, WIDE // P, P)), (1, 0, 2))
-    x = tl.reshape(x, (WIDE // P, P * P))
-    first = (image * (H // P) + tl.program_id(1)) * (W // P) + tl.program_id(0) * (WIDE // P)
-    patch = first + tl.arange(0, WIDE // P)
-    tl.store(y_ptr + patch[:, None] * (P * P) + tl.arange(0, P * P)[None, :], x)
-
-
-@layouts("images cut into patches of 16 x 16",
-         (Given((64, 1024, 1024)), Given((64, 64 * 64, 256))))
-def _(x, y):
-    patches_kernel[(1024 // 128, 1024 // 16, 64)](x, y, 1024, 1024, P=16, WIDE=128)
-
-
-@triton.jit
-def flip_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    tl.store(y_ptr + at, tl.flip(tl.load(x_ptr + at), 0))
-
-
-@layouts("rows of 1,024 reversed, bf16", matrices(2, 131072, 1024, "bfloat16"))
-def _(x, y):
-    flip_kernel[(131072,)](x, y, BLOCK=1024)
-
-
-# -- small grids ---------------------------------------------------------------------------------
-
-
-@triton.jit
-def smoothing_kernel(x_ptr, y_ptr, n_steps, n_channels, decay, BLOCK: tl.constexpr):
-    """Exponential averages along time, a block of channels a program."""
-    channels = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    state = tl.zeros((BLOCK,), tl.float32)
-    for step in range(n_steps):
-        x = tl.load(x_ptr + step * n_channels + channels)
-        state = decay * state + (1.0 - decay) * x
-        tl.store(y_ptr + step * n_channels + channels, state)
-
-
-@grids("exponential averages by 64 programs of 1 warp", matrices(2, 2048, 8192),
-       "too few programs")
-def _(x, y):
-    smoothing_kernel[(64,)](x, y, 2048, 8192, 0.9, BLOCK=128, num_warps=1)
-
-
-@triton.jit
-def long_dot_kernel(x_ptr, y_ptr, out_ptr, length, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    acc = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, length, BLOCK):
-        at = row * length + start + tl.arange(0, BLOCK)
-        acc += tl.load(x_ptr + at).to(tl.float32) * tl.load(y_ptr + at).to(tl.float32)
-    tl.store(out_ptr + row, tl.sum(acc, axis=0))
-
-
-@grids("16 long inner products, 32 warps, bf16",
-       (*matrices(2, 16, 1 << 20, "bfloat16"), Given((16,))), "too few programs")
-def _(x, y, out):
-    long_dot_kernel[(16,)](x, y, out, 1 << 20, BLOCK=8192, num_warps=32)
-
-
-@triton.jit
-def walk_kernel(next_ptr, first_ptr, last_ptr, steps, BLOCK: tl.constexpr):
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    at = tl.load(first_ptr + offs)
+    x = tl.load(logit_ptr + row * n_cols + offs, mask=mask, other=-float("inf")).to(tl.float32)
+    p = tl.exp(x - tl.max(x, axis=0))
+    p = p / tl.sum(p, axis=0)
+    high = tl.max(p, axis=0)
+    low = high * 0.0
     for _ in range(steps):
-        at = tl.load(next_ptr + at)
-    tl.store(last_ptr + offs, at)
+        middle = 0.5 * (low + high)
+        enough = tl.sum(tl.where(p >= middle, p, 0.0), axis=0) >= top_p
+        low = tl.where(enough, middle, low)
+        high = tl.where(enough, high, middle)
+    p = tl.where(p >= low, p, 0.0)
+    tl.store(p_ptr + row * n_cols + offs, p / tl.sum(p, axis=0), mask=mask)
 
 
-@grids("12,800 walks through a table of 64 MB by 200 programs",
-       (Given((1 << 24,), "int32", below=1 << 24), Given((12800,), "int32", below=1 << 24),
-        Given((12800,), "int32")), {"no pipelining", "uncoalesced access"},
-       moves=12800 * (1024 + 2) * 4)
-def _(follow, first, last):
-    walk_kernel[(200,)](follow, first, last, 1024, BLOCK=64, num_warps=2)
+@sampling("nucleus of rows of 32,000 by bisection, 16 warps",
+          (Given((1024, 32000), "float16"), Given((1024, 32000))))
+def _(logit, p):
+    top_p_kernel[(1024,)](logit, p, 32000, 0.9, 20, BLOCK=32768, num_warps=16)
 
 
-@triton.jit
-def julia_kernel(count_ptr, side, n_blocks, steps, BLOCK: tl.constexpr):
-    for block in range(tl.program_id(0), n_blocks, tl.num_programs(0)):
-        offs = block * BLOCK + tl.arange(0, BLOCK)
-        x = (offs % side).to(tl.float32) * (3.0 / side) - 1.5
-        y = (offs // side).to(tl.float32) * (3.0 / side) - 1.5
-        count = tl.zeros((BLOCK,), tl.int32)
-        for _ in range(steps):
-            xx = x * x
-            yy = y * y
-            count += (xx + yy < 4.0).to(tl.int32)
-            y = 2.0 * x * y + 0.156
-            x = xx - yy - 0.8
-        tl.store(count_ptr + offs, count)
-
-
-@grids("Julia set by 264 programs that take many blocks", (Given((4096, 4096), "int32"),))
-def _(count):
-    julia_kernel[(264,)](count, 4096, 4096 * 4096 // 1024, 100, BLOCK=1024)
-
-
-# -- tables and atomics --------------------------------------------------------------------------
+# -- serving of language models ------------------------------------------------------------------
 
 
 @triton.jit
-def embedding_gradient_kernel(dy_ptr, token_ptr, dw_ptr, D, ROWS: tl.constexpr,
-                              COLS: tl.constexpr):
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    cols = tl.program_id(1) * COLS + tl.arange(0, COLS)
-    token = tl.load(token_ptr + rows)
-    dy = tl.load(dy_ptr + rows[:, None] * D + cols[None, :]).to(tl.float32)
-    tl.atomic_add(dw_ptr + token[:, None] * D + cols[None, :], dy)
+def fill_cache_kernel(qkv_ptr, slot_ptr, k_cache_ptr, v_cache_ptr, stride, first_k, first_v,
+                      page_size, page_stride, WIDTH: tl.constexpr):
+    """Keys and values of a token, next to its queries in memory, go to its slot of a page."""
+    token = tl.program_id(0).to(tl.int64)
+    slot = tl.load(slot_ptr + token)
+    if slot < 0:
+        return
+    at = slot // page_size * page_stride + slot % page_size * WIDTH
+    offs = tl.arange(0, WIDTH)
+    k = tl.load(qkv_ptr + token * stride + first_k + offs)
+    v = tl.load(qkv_ptr + token * stride + first_v + offs)
+    tl.store(k_cache_ptr + at + offs, k)
+    tl.store(v_cache_ptr + at + offs, v)
 
 
-@tables("gradient of an embedding of 50,257 tokens, bf16",
-        (Given((65536, 768), "bfloat16"), Given((65536,), "int32", below=50257),
-         Given((50257, 768))))
-def _(dy, token, dw):
-    embedding_gradient_kernel[(65536 // 8, 3)](dy, token, dw, 768, ROWS=8, COLS=256)
+@serving("keys and values of 16,384 tokens into pages, bf16",
+         (Given((16384, 48 * 128), "bfloat16"), Given((16384,), "int64", below=65536),
+          *(Given((4096, 16, 8, 128), "bfloat16"),) * 2), moves=16384 * (4 * 2048 + 8))
+def _(qkv, slot, k_cache, v_cache):
+    fill_cache_kernel[(16384,)](qkv, slot, k_cache, v_cache, 48 * 128, 32 * 128, 40 * 128, 16,
+                                16 * 1024, WIDTH=1024, num_warps=4)
 
 
 @triton.jit
-def class_sums_kernel(x_ptr, label_ptr, sum_ptr, n, BLOCK: tl.constexpr):
+def norm_rope_kernel(x_ptr, weight_ptr, position_ptr, table_ptr, y_ptr, n_heads, eps,
+                     HEADS: tl.constexpr, HALF: tl.constexpr):
+    """RMS norm of each head, then its two halves turn by the angle of the token's position."""
+    token = tl.program_id(0)
+    head = tl.program_id(1) * HEADS + tl.arange(0, HEADS)[:, None]
+    d = tl.arange(0, HALF)
+    at = (token * n_heads + head) * (2 * HALF) + d[None, :]
+    a = tl.load(x_ptr + at).to(tl.float32)
+    b = tl.load(x_ptr + at + HALF).to(tl.float32)
+    square = tl.sum(a * a + b * b, axis=1) / (2 * HALF)
+    scale = tl.rsqrt(square + eps)[:, None]
+    a = a * scale * tl.load(weight_ptr + d).to(tl.float32)[None, :]
+    b = b * scale * tl.load(weight_ptr + HALF + d).to(tl.float32)[None, :]
+    row = table_ptr + tl.load(position_ptr + token) * (2 * HALF)
+    cos = tl.load(row + d)[None, :]
+    sin = tl.load(row + HALF + d)[None, :]
+    tl.store(y_ptr + at, (a * cos - b * sin).to(tl.bfloat16))
+    tl.store(y_ptr + at + HALF, (b * cos + a * sin).to(tl.bfloat16))
+
+
+@serving("norm and rotation of 40 heads of 8,192 tokens, 2 warps, bf16",
+         (Given((8192, 40, 128), "bfloat16"), Given((128,), "bfloat16"),
+          Given((8192,), "int64", below=32768), Given((32768, 128)),
+          Given((8192, 40, 128), "bfloat16")),
+         moves=8192 * (40 * 128 * 4 + 512 + 8))
+def _(x, weight, position, table, y):
+    norm_rope_kernel[(8192, 5)](x, weight, position, table, y, 40, 1e-6, HEADS=8, HALF=64,
+                                num_warps=2)
+
+
+@triton.jit
+def combine_experts_kernel(y_ptr, place_ptr, weight_ptr, out_ptr, width, TOP: tl.constexpr,
+                           BLOCK: tl.constexpr):
+    token = tl.program_id(0)
+    cols = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for k in range(TOP):
+        place = tl.load(place_ptr + token * TOP + k)
+        weight = tl.load(weight_ptr + token * TOP + k)
+        acc += weight * tl.load(y_ptr + place * width + cols).to(tl.float32)
+    tl.store(out_ptr + token * width + cols, acc.to(tl.bfloat16))
+
+
+@serving("outputs of 8 experts brought together for 8,192 tokens, bf16",
+         (Given((65536, 2048), "bfloat16"), Given((8192, 8), "int32", below=65536),
+          Given((8192, 8)), Given((8192, 2048), "bfloat16")))
+def _(y, place, weight, out):
+    combine_experts_kernel[(8192, 2)](y, place, weight, out, 2048, TOP=8, BLOCK=1024)
+
+
+@triton.jit
+def paged_query_kernel(q_ptr, k_ptr, v_ptr, table_ptr, length_ptr, o_ptr, n_heads, n_pages, scale,
+                       PAGE: tl.constexpr, D: tl.constexpr):
+    """One query over the keys of its sequence, a page an iteration, by sums without products."""
+    sequence = tl.program_id(0)
+    head = tl.program_id(1)
+    length = tl.load(length_ptr + sequence) + 1
+    slot = tl.arange(0, PAGE)
+    d = tl.arange(0, D)
+    q = tl.load(q_ptr + (sequence * n_heads + head) * D + d).to(tl.float32) * scale
+    m_i = -1.0e6
+    l_i = 0.0
+    acc = tl.zeros((D,), tl.float32)
+    for page in range(tl.cdiv(length, PAGE)):
+        number = tl.load(table_ptr + sequence * n_pages + page).to(tl.int64)
+        at = ((number * n_heads + head) * PAGE + slot)[:, None] * D + d[None, :]
+        k = tl.load(k_ptr + at).to(tl.float32)
+        s = tl.sum(k * q[None, :], axis=1)
+        s = tl.where(page * PAGE + slot < length, s, -1.0e6)
+        m_new = tl.maximum(m_i, tl.max(s, axis=0))
+        alpha = tl.exp(m_i - m_new)
+        p = tl.exp(s - m_new)
+        l_i = l_i * alpha + tl.sum(p, axis=0)
+        v = tl.load(v_ptr + at).to(tl.float32)
+        acc = acc * alpha + tl.sum(p[:, None] * v, axis=0)
+        m_i = m_new
+    tl.store(o_ptr + (sequence * n_heads + head) * D + d, (acc / l_i).to(tl.float16))
+
+
+@serving("single queries over pages of 16 keys, up to 4,096 of them, fp16",
+         (Given((48, 8, 128), "float16"), *(Given((8192, 8, 16, 128), "float16"),) * 2,
+          Given((48, 256), "int32", below=8192), Given((48,), "int32", below=4096),
+          Given((48, 8, 128), "float16")), moves=48 * 8 * 2048 * 128 * 4)
+def _(q, k, v, table, length, o):
+    paged_query_kernel[(48, 8)](q, k, v, table, length, o, 8, 256, 128**-0.5, PAGE=16, D=128)
+
+
+@triton.jit
+def selective_scan_kernel(x_ptr, dt_ptr, a_ptr, b_ptr, c_ptr, z_ptr, y_ptr, length, width,
+                          N: tl.constexpr, BD: tl.constexpr):
+    """A state of N for each channel, carried along time."""
+    d = tl.program_id(0) * BD + tl.arange(0, BD)
+    n = tl.arange(0, N)
+    base = tl.program_id(1) * length
+    a = -tl.exp(tl.load(a_ptr + d[:, None] * N + n[None, :]))
+    h = tl.zeros((BD, N), tl.float32)
+    for t in range(length):
+        at = (base + t) * width + d
+        x = tl.load(x_ptr + at).to(tl.float32)
+        dt = tl.load(dt_ptr + at).to(tl.float32)
+        z = tl.load(z_ptr + at).to(tl.float32)
+        dt = tl.where(dt > 20.0, dt, tl.log(1.0 + tl.exp(dt)))
+        b = tl.load(b_ptr + (base + t) * N + n).to(tl.float32)
+        c = tl.load(c_ptr + (base + t) * N + n).to(tl.float32)
+        h = tl.exp(dt[:, None] * a) * h + (dt * x)[:, None] * b[None, :]
+        y = tl.sum(h * c[None, :], axis=1) * z / (1.0 + tl.exp(-z))
+        tl.store(y_ptr + at, y.to(tl.float16))
+
+
+@serving("selective scan of 1,024 steps by 256 programs of 2 warps, fp16",
+         (*(Given((4, 1024, 2048), "float16"),) * 2, Given((2048, 16)),
+          *(Given((4, 1024, 16), "float16"),) * 2, *(Given((4, 1024, 2048), "float16"),) * 2))
+def _(x, dt, a, b, c, z, y):
+    selective_scan_kernel[(2048 // 32, 4)](x, dt, a, b, c, z, y, 1024, 2048, N=16, BD=32,
+                                           num_warps=2)
+
+
+# -- quantized weights and optimizer states ------------------------------------------------------
+
+
+@triton.jit
+def awq_unpack_kernel(q_ptr, scale_ptr, zero_ptr, w_ptr, n_packed, GROUP: tl.constexpr,
+                      BK: tl.constexpr, BN: tl.constexpr):
+    """Eight weights of 4 bits in a word, even ones first; a scale and a zero for each group."""
+    k = tl.program_id(1) * BK + tl.arange(0, BK)
+    packed = tl.program_id(0) * BN + tl.arange(0, BN)
+    n = tl.program_id(0) * BN * 8 + tl.arange(0, BN * 8)
+    place = tl.arange(0, BN * 8) % 8
+    shift = (place % 2 * 4 + place // 2) * 4
+    q = tl.load(q_ptr + k[:, None] * n_packed + packed[None, :])
+    q = tl.interleave(q, q)
+    q = tl.interleave(q, q)
+    q = tl.interleave(q, q)
+    q = (q >> shift[None, :]) & 15
+    group = tl.program_id(1) * BK // GROUP
+    zero = tl.load(zero_ptr + group * n_packed + packed)
+    zero = tl.interleave(zero, zero)
+    zero = tl.interleave(zero, zero)
+    zero = tl.interleave(zero, zero)
+    zero = (zero >> shift) & 15
+    scale = tl.load(scale_ptr + group * (n_packed * 8) + n)
+    w = (q - zero[None, :]).to(tl.float16) * scale[None, :]
+    tl.store(w_ptr + k[:, None] * (n_packed * 8) + n[None, :], w)
+
+
+@quantized("weights of 4 bits to fp16 through interleaving",
+           (Given((4096, 1792), "int32", below=2147483647), Given((32, 14336), "float16"),
+            Given((32, 1792), "int32", below=2147483647), Given((4096, 14336), "float16")))
+def _(q, scale, zero, w):
+    awq_unpack_kernel[(1792 // 32, 4096 // 32)](q, scale, zero, w, 1792, GROUP=128, BK=32, BN=32)
+
+
+@triton.jit
+def nf4_kernel(q_ptr, code_ptr, absmax_ptr, absmax_code_ptr, absmax_scale_ptr, offset, w_ptr,
+               BLOCK: tl.constexpr):
+    """Two weights in a byte; the scales of 64 weights are themselves bytes, scaled for 256."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    label = tl.load(label_ptr + offs, mask=mask, other=0)
-    tl.atomic_add(sum_ptr + label, tl.load(x_ptr + offs, mask=mask), mask=mask)
+    q = tl.load(q_ptr + offs)
+    block = offs // 32
+    absmax = tl.load(absmax_code_ptr + tl.load(absmax_ptr + block).to(tl.int32))
+    absmax = absmax * tl.load(absmax_scale_ptr + block // 256) + offset
+    first = tl.load(code_ptr + (q >> 4).to(tl.int32)) * absmax
+    second = tl.load(code_ptr + (q & 15).to(tl.int32)) * absmax
+    w = tl.interleave(first, second).to(tl.bfloat16)
+    tl.store(w_ptr + tl.program_id(0) * (2 * BLOCK) + tl.arange(0, 2 * BLOCK), w)
 
 
-@tables("sums of 64 classes by atomics",
-        (Given((1 << 22,)), Given((1 << 22,), "int32", below=64), Given((64,))),
-        "contended atomics")
-def _(x, label, total):
-    class_sums_kernel[((1 << 22) // 1024,)](x, label, total, 1 << 22, BLOCK=1024)
+@quantized("weights of NF4 with quantized scales to bf16",
+           (Given((1 << 25,), "uint8", below=256), Given((16,)),
+            Given((1 << 20,), "uint8", below=256), Given((256,)), Given((1 << 12,)),
+            Given((1 << 26,), "bfloat16")))
+def _(q, code, absmax, absmax_code, absmax_scale, w):
+    nf4_kernel[((1 << 25) // 1024,)](q, code, absmax, absmax_code, absmax_scale, 0.05, w,
+                                     BLOCK=1024)
 
 
 @triton.jit
-def bilinear_kernel(image_ptr, points_ptr, out_ptr, n, width, BLOCK: tl.constexpr):
-    """All y come before all x, in 256ths of a pixel."""
-    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offs < n
-    y = tl.load(points_ptr + offs, mask=mask, other=0)
-    x = tl.load(points_ptr + n + offs, mask=mask, other=0)
-    at = (y >> 8) * width + (x >> 8)
-    v = (y & 255).to(tl.float32) / 256.0
-    u = (x & 255).to(tl.float32) / 256.0
-    top = tl.load(image_ptr + at, mask=mask, other=0.0).to(tl.float32) * (1.0 - u)
-    top += tl.load(image_ptr + at + 1, mask=mask, other=0.0).to(tl.float32) * u
-    low = tl.load(image_ptr + at + width, mask=mask, other=0.0).to(tl.float32) * (1.0 - u)
-    low += tl.load(image_ptr + at + width + 1, mask=mask, other=0.0).to(tl.float32) * u
-    tl.store(out_ptr + offs, top * (1.0 - v) + low * v, mask=mask)
+def lion_kernel(w_ptr, g_ptr, m_ptr, scale_ptr, rate, decay, beta1, beta2, GROUPS: tl.constexpr,
+                SIZE: tl.constexpr):
+    """The momentum is int8 with a scale for each group."""
+    group = tl.program_id(0) * GROUPS + tl.arange(0, GROUPS)
+    at = group[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
+    w = tl.load(w_ptr + at).to(tl.float32)
+    g = tl.load(g_ptr + at).to(tl.float32)
+    m = tl.load(m_ptr + at).to(tl.float32) * tl.load(scale_ptr + group)[:, None]
+    step = beta1 * m + (1.0 - beta1) * g
+    sign = tl.where(step > 0.0, 1.0, tl.where(step < 0.0, -1.0, 0.0))
+    m = beta2 * m + (1.0 - beta2) * g
+    scale = tl.maximum(tl.max(tl.abs(m), axis=1), 1e-12) / 127.0
+    m = m / scale[:, None]
+    m = tl.where(m < 0.0, m - 0.5, m + 0.5).to(tl.int8)
+    tl.store(w_ptr + at, (w * (1.0 - rate * decay) - rate * sign).to(tl.bfloat16))
+    tl.store(m_ptr + at, m)
+    tl.store(scale_ptr + group, scale)
 
 
-@tables("bilinear samples of an image of 8 MB at random points",
-        (Given((2048, 2048), "float16"), Given((2, 5_000_000), "int32", below=2047 * 256),
-         Given((5_000_000,))), "uncoalesced access")
-def _(image, points, out):
-    bilinear_kernel[(triton.cdiv(5_000_000, 512),)](image, points, out, 5_000_000, 2048,
+@quantized("Lion step with momenta of int8 in groups of 256",
+           (*vectors(2, 1 << 26, "bfloat16"), Given((1 << 26,), "int8", below=127),
+            Given((1 << 18,))), moves=(8 << 26) + (8 << 18))
+def _(w, g, m, scale):
+    lion_kernel[((1 << 18) // 8,)](w, g, m, scale, 1e-4, 0.1, 0.9, 0.99, GROUPS=8, SIZE=256,
+                                   num_warps=8)
+
+
+@triton.jit
+def fp8_both_ways_kernel(x_ptr, q_ptr, turned_ptr, scale_ptr, M, N, BLOCK: tl.constexpr):
+    """One scale for each square; the fp8 values are written as they are and transposed."""
+    m = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    n = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + m[:, None] * N + n[None, :]).to(tl.float32)
+    scale = tl.maximum(tl.max(tl.max(tl.abs(x), axis=1), axis=0), 1e-4) / 448.0
+    q = (x / scale).to(tl.float8e4nv)
+    tl.store(q_ptr + m[:, None] * N + n[None, :], q)
+    tl.store(turned_ptr + n[:, None] * M + m[None, :], tl.trans(q))
+    tl.store(scale_ptr + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1), scale)
+
+
+@quantized("squares of 128 x 128 from bf16 to fp8, also transposed",
+           (Given((8192, 5120), "bfloat16"), Given((8192, 5120), "float8_e4m3fn"),
+            Given((5120, 8192), "float8_e4m3fn"), Given((64, 40))))
+def _(x, q, turned, scale):
+    fp8_both_ways_kernel[(64, 40)](x, q, turned, scale, 8192, 5120, BLOCK=128, num_warps=8)
+
+
+# -- images and sound ----------------------------------------------------------------------------
+
+
+@triton.jit
+def depthwise_kernel(x_ptr, w_ptr, y_ptr, H, W, C, TAPS: tl.constexpr, BW: tl.constexpr,
+                     BC: tl.constexpr):
+    """A filter for each channel; channels last."""
+    image = tl.program_id(2)
+    i = tl.program_id(1)
+    j = tl.program_id(0) // (C // BC) * BW + tl.arange(0, BW)
+    c = tl.program_id(0) % (C // BC) * BC + tl.arange(0, BC)
+    acc = tl.zeros((BW, BC), tl.float32)
+    for di in tl.static_range(TAPS):
+        row = i + di - TAPS // 2
+        for dj in tl.static_range(TAPS):
+            col = j + dj - TAPS // 2
+            mask = (row >= 0) & (row < H) & (col >= 0) & (col < W)
+            x = tl.load(x_ptr + ((image * H + row) * W + col)[:, None] * C + c[None, :],
+                        mask=mask[:, None], other=0.0)
+            acc += x.to(tl.float32) * tl.load(w_ptr + (di * TAPS + dj) * C + c)[None, :]
+    y = tl.minimum(tl.maximum(acc, 0.0), 6.0)
+    tl.store(y_ptr + ((image * H + i) * W + j)[:, None] * C + c[None, :], y.to(tl.float16),
+             mask=(j < W)[:, None])
+
+
+@images("filters of 5 x 5 for each of 192 channels, 28 x 28, channels last, fp16",
+        (Given((64, 28, 28, 192), "float16"), Given((25, 192)),
+         Given((64, 28, 28, 192), "float16")))
+def _(x, w, y):
+    depthwise_kernel[(4 * 3, 28, 64)](x, w, y, 28, 28, 192, TAPS=5, BW=8, BC=64,
+                                     num_warps=1)
+
+
+@triton.jit
+def bilateral_kernel(x_ptr, y_ptr, H, W, radius, near, alike, BM: tl.constexpr,
+                     BN: tl.constexpr):
+    """Weights fall with distance and with difference; pixels are bytes."""
+    i = tl.program_id(1) * BM + tl.arange(0, BM)[:, None]
+    j = tl.program_id(0) * BN + tl.arange(0, BN)[None, :]
+    inside = (i < H) & (j < W)
+    center = tl.load(x_ptr + i * W + j, mask=inside, other=0).to(tl.float32)
+    total = tl.zeros((BM, BN), tl.float32)
+    weights = tl.zeros((BM, BN), tl.float32)
+    for di in range(-radius, radius + 1):
+        row = tl.minimum(tl.maximum(i + di, 0), H - 1)
+        for dj in range(-radius, radius + 1):
+            col = tl.minimum(tl.maximum(j + dj, 0), W - 1)
+            x = tl.load(x_ptr + row * W + col).to(tl.float32)
+            apart = x - center
+            weight = tl.exp((di * di + dj * dj) * near + apart * apart * alike)
+            total += weight * x
+            weights += weight
+    tl.store(y_ptr + i * W + j, (total / weights + 0.5).to(tl.uint8), mask=inside)
+
+
+@images("bilateral filter of radius 3 of a picture of 2,160 x 3,840 bytes",
+        (Given((2160, 3840), "uint8", below=256), Given((2160, 3840), "uint8")))
+def _(x, y):
+    bilateral_kernel[(triton.cdiv(3840, 128), triton.cdiv(2160, 4))](
+        x, y, 2160, 3840, 3, -0.05, -0.0008, BM=4, BN=128)
+
+
+@triton.jit
+def cosine_transform_kernel(x_ptr, basis_ptr, step_ptr, y_ptr, width, BLOCKS: tl.constexpr):
+    """Squares of 8 x 8 pixels to rounded coefficients."""
+    i = tl.arange(0, 8)
+    j = tl.arange(0, BLOCKS * 8)
+    at = (tl.program_id(1) * 8 + i)[:, None] * width + tl.program_id(0) * BLOCKS * 8 + j[None, :]
+    x = tl.reshape(tl.load(x_ptr + at), (1, 8, BLOCKS, 8))
+    basis = tl.load(basis_ptr + i[:, None] * 8 + i[None, :])
+    half = tl.sum(tl.reshape(basis, (8, 8, 1, 1)) * x, axis=1)
+    half = tl.reshape(half, (8, BLOCKS, 1, 8))
+    y = tl.sum(half * tl.reshape(basis, (1, 1, 8, 8)), axis=3)
+    step = tl.load(step_ptr + i[:, None] * 8 + i[None, :])
+    y = y / (tl.abs(tl.reshape(step, (8, 1, 8))) + 0.1)
+    y = tl.where(y < 0.0, y - 0.5, y + 0.5).to(tl.int16)
+    tl.store(y_ptr + at, tl.reshape(y, (8, BLOCKS * 8)))
+
+
+@images("cosine transform of squares of 8 x 8 to int16",
+        (Given((4096, 4096)), *matrices(2, 8, 8), Given((4096, 4096), "int16")))
+def _(x, basis, step, y):
+    cosine_transform_kernel[(4096 // 128, 512)](x, basis, step, y, 4096, BLOCKS=16)
+
+
+@triton.jit
+def _cubic(t):
+    t = tl.abs(t)
+    near = (1.25 * t - 2.25) * t * t + 1.0
+    far = ((-0.75 * t + 3.75) * t - 6.0) * t + 3.0
+    return tl.where(t <= 1.0, near, far)
+
+
+@triton.jit
+def bicubic_kernel(in_ptr0, out_ptr0, xnumel, XBLOCK: tl.constexpr):
+    """Twice as large; the form is that of generated code."""
+    xindex = tl.program_id(0) * XBLOCK + tl.arange(0, XBLOCK)
+    xmask = xindex < xnumel
+    x0 = xindex % 250
+    x1 = (xindex // 250) % 250
+    x2 = xindex // 62500
+    row = (x1.to(tl.float32) + 0.5) * 0.5 - 0.5
+    col = (x0.to(tl.float32) + 0.5) * 0.5 - 0.5
+    first_row = tl.floor(row)
+    first_col = tl.floor(col)
+    acc = tl.zeros((XBLOCK,), tl.float32)
+    for i in tl.static_range(4):
+        down = first_row + (i - 1)
+        weight = _cubic(row - down)
+        r = tl.minimum(tl.maximum(down.to(tl.int32), 0), 124)
+        for j in tl.static_range(4):
+            right = first_col + (j - 1)
+            c = tl.minimum(tl.maximum(right.to(tl.int32), 0), 124)
+            tmp = tl.load(in_ptr0 + (c + 125 * r + 15625 * x2), xmask,
+                          eviction_policy="evict_last")
+            acc += weight * _cubic(col - right) * tmp
+    tl.store(out_ptr0 + xindex, acc, xmask)
+
+
+@images("bicubic enlargement of 256 pictures of 125 x 125",
+        (Given((256, 125, 125)), Given((256, 250, 250))))
+def _(x, y):
+    bicubic_kernel[(triton.cdiv(256 * 62500, 512),)](x, y, 256 * 62500, XBLOCK=512, num_warps=8)
+
+
+@triton.jit
+def resample_kernel(x_ptr, filter_ptr, y_ptr, n_in, n_out, up, down, taps, BLOCK: tl.constexpr):
+    """Sound at another rate: each phase between two samples has a filter of its own."""
+    track = tl.program_id(1)
+    n = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = n < n_out
+    phase = n * down % up
+    first = n * down // up
+    acc = tl.zeros((BLOCK,), tl.float32)
+    for tap in range(taps):
+        at = first - tap
+        x = tl.load(x_ptr + track * n_in + at, mask=mask & (at >= 0) & (at < n_in), other=0.0)
+        acc += x.to(tl.float32) * tl.load(filter_ptr + phase * taps + tap)
+    tl.store(y_ptr + track * n_out + n, acc.to(tl.float16), mask=mask)
+
+
+@images("64 tracks from 48,000 to 44,100 samples a second, fp16",
+        (Given((64, 480000), "float16"), Given((147, 32)), Given((64, 441000), "float16")))
+def _(x, taps, y):
+    resample_kernel[(triton.cdiv(441000, 512), 64)](x, taps, y, 480000, 441000, 147, 160, 32,
                                                     BLOCK=512)
 
 
-# -- scans and sorts -----------------------------------------------------------------------------
+# -- physics -------------------------------------------------------------------------------------
 
 
 @triton.jit
-def _segment(a, begins_a, b, begins_b):
-    return tl.where(begins_b != 0, b, a + b), begins_a | begins_b
+def _pull(f_ptr, i, j, H, W, mask, number: tl.constexpr, DI: tl.constexpr, DJ: tl.constexpr):
+    row = (i - DI + H) % H
+    col = (j - DJ + W) % W
+    return tl.load(f_ptr + (number * H + row) * W + col, mask=mask, other=0.0)
 
 
 @triton.jit
-def segment_sums_kernel(x_ptr, begins_ptr, y_ptr, BLOCK: tl.constexpr):
-    """Running sums along a row that begin anew at marked elements."""
+def _relax(out_ptr, f, rho, u, v, square, omega, at, area, mask, number: tl.constexpr,
+           DI: tl.constexpr, DJ: tl.constexpr, WEIGHT: tl.constexpr):
+    along = 3.0 * (DI * u + DJ * v)
+    rest = WEIGHT * rho * (1.0 + along + 0.5 * along * along - square)
+    tl.store(out_ptr + number * area + at, f + omega * (rest - f), mask=mask)
+
+
+@triton.jit
+def lattice_kernel(f_ptr, out_ptr, H, W, omega, BLOCK: tl.constexpr):
+    """A lattice Boltzmann step with nine directions on a torus."""
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + at)
-    begins = tl.load(begins_ptr + at).to(tl.int32)
-    y, _ = tl.associative_scan((x, begins), 0, _segment)
-    tl.store(y_ptr + at, y)
+    mask = at < H * W
+    i = at // W
+    j = at % W
+    f0 = _pull(f_ptr, i, j, H, W, mask, 0, 0, 0)
+    f1 = _pull(f_ptr, i, j, H, W, mask, 1, 0, 1)
+    f2 = _pull(f_ptr, i, j, H, W, mask, 2, 1, 0)
+    f3 = _pull(f_ptr, i, j, H, W, mask, 3, 0, -1)
+    f4 = _pull(f_ptr, i, j, H, W, mask, 4, -1, 0)
+    f5 = _pull(f_ptr, i, j, H, W, mask, 5, 1, 1)
+    f6 = _pull(f_ptr, i, j, H, W, mask, 6, 1, -1)
+    f7 = _pull(f_ptr, i, j, H, W, mask, 7, -1, -1)
+    f8 = _pull(f_ptr, i, j, H, W, mask, 8, -1, 1)
+    rho = tl.maximum(f0 + f1 + f2 + f3 + f4 + f5 + f6 + f7 + f8, 0.1)
+    u = (f2 + f5 + f6 - f4 - f7 - f8) / rho
+    v = (f1 + f5 + f8 - f3 - f6 - f7) / rho
+    square = 1.5 * (u * u + v * v)
+    area = H * W
+    _relax(out_ptr, f0, rho, u, v, square, omega, at, area, mask, 0, 0, 0, 4 / 9)
+    _relax(out_ptr, f1, rho, u, v, square, omega, at, area, mask, 1, 0, 1, 1 / 9)
+    _relax(out_ptr, f2, rho, u, v, square, omega, at, area, mask, 2, 1, 0, 1 / 9)
+    _relax(out_ptr, f3, rho, u, v, square, omega, at, area, mask, 3, 0, -1, 1 / 9)
+    _relax(out_ptr, f4, rho, u, v, square, omega, at, area, mask, 4, -1, 0, 1 / 9)
+    _relax(out_ptr, f5, rho, u, v, square, omega, at, area, mask, 5, 1, 1, 1 / 36)
+    _relax(out_ptr, f6, rho, u, v, square, omega, at, area, mask, 6, 1, -1, 1 / 36)
+    _relax(out_ptr, f7, rho, u, v, square, omega, at, area, mask, 7, -1, -1, 1 / 36)
+    _relax(out_ptr, f8, rho, u, v, square, omega, at, area, mask, 8, -1, 1, 1 / 36)
 
 
-@scans("running sums of segments, 2 warps",
-       (Given((65536, 1024)), Given((65536, 1024), "int8", below=2), Given((65536, 1024))))
-def _(x, begins, y):
-    segment_sums_kernel[(65536,)](x, begins, y, BLOCK=1024, num_warps=2)
-
-
-@triton.jit
-def sort_rows_kernel(x_ptr, y_ptr, ROWS: tl.constexpr, COLS: tl.constexpr):
-    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
-    at = rows * COLS + tl.arange(0, COLS)[None, :]
-    tl.store(y_ptr + at, tl.sort(tl.load(x_ptr + at), dim=1))
-
-
-@scans("sorted rows of 64, 32 a program, fp16", matrices(2, 1 << 19, 64, "float16"))
-def _(x, y):
-    sort_rows_kernel[((1 << 19) // 32,)](x, y, ROWS=32, COLS=64)
-
-
-@triton.jit
-def compact_kernel(x_ptr, kept_ptr, count_ptr, limit, BLOCK: tl.constexpr):
-    """Elements under a limit move to the front of their row."""
-    row = tl.program_id(0)
-    x = tl.load(x_ptr + row * BLOCK + tl.arange(0, BLOCK))
-    keep = x < limit
-    place = tl.cumsum(keep.to(tl.int32), axis=0) - 1
-    tl.store(kept_ptr + row * BLOCK + place, x, mask=keep)
-    tl.store(count_ptr + row, tl.sum(keep.to(tl.int32), axis=0))
-
-
-@scans("elements under a limit moved to the front of rows",
-       (Given((32768, 2048), "int32", below=100), Given((32768, 2048), "int32"),
-        Given((32768,), "int32")), moves=32768 * (2048 * 6 + 4))
-def _(x, kept, count):
-    compact_kernel[(32768,)](x, kept, count, 50, BLOCK=2048, num_warps=8)
-
-
-# -- reductions ----------------------------------------------------------------------------------
+@physics("a lattice Boltzmann step of nine directions on 1,500 x 2,500 cells",
+         (Given((9, 1500, 2500)),) * 2)
+def _(f, out):
+    lattice_kernel[(triton.cdiv(1500 * 2500, 256),)](f, out, 1500, 2500, 0.6, BLOCK=256)
 
 
 @triton.jit
-def _merge(mean_a, m2_a, count_a, mean_b, m2_b, count_b):
-    count = count_a + count_b
-    share = count_b / tl.maximum(count, 1.0)
-    delta = mean_b - mean_a
-    return mean_a + delta * share, m2_a + m2_b + delta * delta * count_a * share, count
+def tridiagonal_kernel(diagonal_ptr, right_ptr, x_ptr, over_ptr, n, n_systems,
+                       BLOCK: tl.constexpr):
+    """A system a lane: elimination down the rows, then substitution back up."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    over = tl.zeros((BLOCK,), tl.float64)
+    known = tl.zeros((BLOCK,), tl.float64)
+    for i in range(n):
+        d = tl.load(diagonal_ptr + i * n_systems + at)
+        right = tl.load(right_ptr + i * n_systems + at)
+        pivot = 1.0 / (2.5 + d * d + over)
+        over = -pivot
+        known = (right + known) * pivot
+        tl.store(over_ptr + i * n_systems + at, over)
+        tl.store(x_ptr + i * n_systems + at, known)
+    tl.debug_barrier()
+    x = tl.zeros((BLOCK,), tl.float64)
+    for back in range(n):
+        place = (n - 1 - back) * n_systems + at
+        x = tl.load(x_ptr + place) - tl.load(over_ptr + place) * x
+        tl.store(x_ptr + place, x)
+
+
+@physics("65,536 tridiagonal systems of 128 in float64, 2 warps",
+         (Given((128, 65536), "float64"),) * 4, moves=128 * 65536 * 8 * 7)
+def _(diagonal, right, x, over):
+    tridiagonal_kernel[(65536 // 64,)](diagonal, right, x, over, 128, 65536, BLOCK=64,
+                                       num_warps=2)
 
 
 @triton.jit
-def welford_kernel(x_ptr, mean_ptr, variance_ptr, n_cols, BLOCK: tl.constexpr):
-    row = tl.program_id(0)
-    count = tl.zeros((BLOCK,), tl.float32)
-    mean = tl.zeros((BLOCK,), tl.float32)
-    m2 = tl.zeros((BLOCK,), tl.float32)
-    for start in range(0, n_cols, BLOCK):
-        offs = start + tl.arange(0, BLOCK)
-        mask = offs < n_cols
-        x = tl.load(x_ptr + row * n_cols + offs, mask=mask, other=0.0).to(tl.float32)
-        count += mask.to(tl.float32)
-        delta = tl.where(mask, x - mean, 0.0)
-        mean += delta / tl.maximum(count, 1.0)
-        m2 += delta * (x - mean)
-    mean_row, m2_row, count_row = tl.reduce((mean, m2, count), 0, _merge)
-    tl.store(mean_ptr + row, mean_row)
-    tl.store(variance_ptr + row, m2_row / count_row)
-
-
-@reductions("Welford's mean and variance of rows of 20,000, fp16",
-            (Given((4096, 20000), "float16"), *vectors(2, 4096)))
-def _(x, mean, variance):
-    welford_kernel[(4096,)](x, mean, variance, 20000, BLOCK=2048)
-
-
-@triton.jit
-def batch_statistics_kernel(x_ptr, mean_ptr, variance_ptr, n_images, C, P, BLOCK: tl.constexpr):
-    c = tl.program_id(0)
-    offs = tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK,), tl.float32)
-    square = tl.zeros((BLOCK,), tl.float32)
-    for image in range(n_images):
-        x = tl.load(x_ptr + (image * C + c) * P + offs, mask=offs < P, other=0.0).to(tl.float32)
-        total += x
-        square += x * x
-    mean = tl.sum(total, axis=0) / (n_images * P)
-    tl.store(mean_ptr + c, mean)
-    tl.store(variance_ptr + c, tl.sum(square, axis=0) / (n_images * P) - mean * mean)
-
-
-@reductions("batch norm statistics of 256 channels of 28 x 28, fp16",
-            (Given((256, 256, 784), "float16"), *vectors(2, 256)), "no pipelining")
-def _(x, mean, variance):
-    batch_statistics_kernel[(256,)](x, mean, variance, 256, 256, 784, BLOCK=1024, num_warps=8)
-
-
-@triton.jit
-def column_argmax_kernel(x_ptr, place_ptr, n_rows, n_cols, ROWS: tl.constexpr,
-                         COLS: tl.constexpr):
-    cols = tl.program_id(0) * COLS + tl.arange(0, COLS)
-    best = tl.full((COLS,), -float("inf"), tl.float32)
-    place = tl.zeros((COLS,), tl.int32)
-    for start in range(0, n_rows, ROWS):
-        at = (start + tl.arange(0, ROWS))[:, None] * n_cols + cols[None, :]
-        value, row = tl.max(tl.load(x_ptr + at).to(tl.float32), axis=0, return_indices=True)
-        place = tl.where(value > best, start + row, place)
-        best = tl.maximum(best, value)
-    tl.store(place_ptr + cols, place)
-
-
-@reductions("argmax down columns, bf16", (Given((16384, 8192), "bfloat16"),
-                                          Given((8192,), "int32")), "no pipelining")
-def _(x, place):
-    column_argmax_kernel[(8192 // 64,)](x, place, 16384, 8192, ROWS=64, COLS=64)
-
-
-# -- streaming -----------------------------------------------------------------------------------
-
-
-@triton.jit
-def paired_swiglu_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
-    """Gates and values alternate: x[2i] gates x[2i + 1]."""
-    first = tl.program_id(0) * BLOCK
-    x = tl.load(x_ptr + 2 * first + tl.arange(0, 2 * BLOCK))
-    gate, value = tl.split(tl.reshape(x, (BLOCK, 2)))
-    gate = gate.to(tl.float32)
-    y = gate / (1.0 + tl.exp(-gate)) * value.to(tl.float32)
-    tl.store(y_ptr + first + tl.arange(0, BLOCK), y.to(tl.bfloat16))
-
-
-@streams("SwiGLU of alternating gates and values, bf16",
-         (Given((16384, 2 * 5632), "bfloat16"), Given((16384, 5632), "bfloat16")))
-def _(x, y):
-    n = 16384 * 5632
-    paired_swiglu_kernel[(n // 2048,)](x, y, n, BLOCK=2048, num_warps=8)
-
-
-@triton.jit
-def adam_kernel(w_ptr, g_ptr, m_ptr, v_ptr, n, rate, beta1, beta2, unbias1, unbias2,
-                BLOCK: tl.constexpr):
+def kepler_kernel(mean_ptr, shape_ptr, out_ptr, n, most, BLOCK: tl.constexpr):
+    """Kepler's equation by Newton's method until all lanes of a block agree."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < n
-    w = tl.load(w_ptr + offs, mask=mask).to(tl.float32)
-    g = tl.load(g_ptr + offs, mask=mask).to(tl.float32)
-    m = beta1 * tl.load(m_ptr + offs, mask=mask) + (1.0 - beta1) * g
-    v = beta2 * tl.load(v_ptr + offs, mask=mask) + (1.0 - beta2) * g * g
-    w -= rate * m * unbias1 / (tl.sqrt(v * unbias2) + 1e-8)
-    tl.store(w_ptr + offs, w.to(tl.bfloat16), mask=mask)
-    tl.store(m_ptr + offs, m, mask=mask)
-    tl.store(v_ptr + offs, v, mask=mask)
+    mean = tl.load(mean_ptr + offs, mask=mask, other=0.0)
+    shape = tl.load(shape_ptr + offs, mask=mask, other=0.0)
+    shape = 0.9 * shape * shape / (1.0 + shape * shape)
+    angle = mean + shape * tl.sin(mean)
+    apart = tl.full((BLOCK,), 1.0, tl.float64)
+    step = 0
+    while (tl.max(tl.abs(apart), axis=0) > 1e-12) & (step < most):
+        apart = (angle - shape * tl.sin(angle) - mean) / (1.0 - shape * tl.cos(angle))
+        angle -= apart
+        step += 1
+    tl.store(out_ptr + offs, angle, mask=mask)
 
 
-@streams("Adam step of weights in bf16, moments in fp32",
-         (*vectors(2, 1 << 26, "bfloat16"), *vectors(2, 1 << 26)), moves=22 << 26)
-def _(w, g, m, v):
-    adam_kernel[((1 << 26) // 1024,)](w, g, m, v, 1 << 26, 1e-3, 0.9, 0.95, 1.1, 1.2, BLOCK=1024)
+@physics("Kepler's equation in float64 until it converges", vectors(3, 1_500_000, "float64"))
+def _(mean, shape, out):
+    kepler_kernel[(triton.cdiv(1_500_000, 128),)](mean, shape, out, 1_500_000, 30, BLOCK=128)
 
 
-@triton.jit
-def fp8_groups_kernel(x_ptr, q_ptr, scale_ptr, GROUPS: tl.constexpr, SIZE: tl.constexpr):
-    groups = tl.program_id(0) * GROUPS + tl.arange(0, GROUPS)
-    at = groups[:, None] * SIZE + tl.arange(0, SIZE)[None, :]
-    x = tl.load(x_ptr + at).to(tl.float32)
-    scale = tl.maximum(tl.max(tl.abs(x), axis=1), 1e-4) / 448.0
-    tl.store(q_ptr + at, (x / scale[:, None]).to(tl.float8e4nv))
-    tl.store(scale_ptr + groups, scale)
-
-
-@streams("bf16 to fp8 with a scale for each 128",
-         (Given((32768, 4096), "bfloat16"), Given((32768, 4096), "float8_e4m3fn"),
-          Given((32768, 32))))
-def _(x, q, scale):
-    fp8_groups_kernel[(32768 * 32 // 16,)](x, q, scale, GROUPS=16, SIZE=128)
-
-
-# -- windows: neighbors read the same elements ---------------------------------------------------
+# -- rendering -----------------------------------------------------------------------------------
 
 
 @triton.jit
-def causal_convolution_kernel(x_ptr, w_ptr, y_ptr, length, C, TAPS: tl.constexpr,
-                              BT: tl.constexpr, BC: tl.constexpr):
-    """A filter of its own for each channel, along time, and SiLU."""
-    base = tl.program_id(2) * length
-    t = tl.program_id(1) * BT + tl.arange(0, BT)[:, None]
-    c = tl.program_id(0) * BC + tl.arange(0, BC)
-    acc = tl.zeros((BT, BC), tl.float32)
-    for tap in tl.static_range(TAPS):
-        w = tl.load(w_ptr + tap * C + c)[None, :]
-        x = tl.load(x_ptr + (base + t - tap) * C + c[None, :], mask=t >= tap, other=0.0)
-        acc += w * x.to(tl.float32)
-    y = acc / (1.0 + tl.exp(-acc))
-    tl.store(y_ptr + (base + t) * C + c[None, :], y.to(tl.bfloat16))
-
-
-@windows("causal convolution of 4 taps for each channel, bf16",
-         (Given((16, 4096, 2048), "bfloat16"), Given((4, 2048)),
-          Given((16, 4096, 2048), "bfloat16")))
-def _(x, w, y):
-    causal_convolution_kernel[(2048 // 128, 4096 // 32, 16)](x, w, y, 4096, 2048, TAPS=4, BT=32,
-                                                             BC=128)
-
-
-@triton.jit
-def seven_point_kernel(x_ptr, y_ptr, side, BJ: tl.constexpr, BK: tl.constexpr):
-    i = tl.program_id(2)
-    j = tl.program_id(1) * BJ + tl.arange(0, BJ)[:, None]
-    k = tl.program_id(0) * BK + tl.arange(0, BK)[None, :]
-    at = (i * side + j) * side + k
-    mask = (j < side) & (k < side)
-    acc = -6.0 * tl.load(x_ptr + at, mask=mask, other=0.0)
-    acc += tl.load(x_ptr + at - side * side, mask=mask & (i > 0), other=0.0)
-    acc += tl.load(x_ptr + at + side * side, mask=mask & (i < side - 1), other=0.0)
-    acc += tl.load(x_ptr + at - side, mask=mask & (j > 0), other=0.0)
-    acc += tl.load(x_ptr + at + side, mask=mask & (j < side - 1), other=0.0)
-    acc += tl.load(x_ptr + at - 1, mask=mask & (k > 0), other=0.0)
-    acc += tl.load(x_ptr + at + 1, mask=mask & (k < side - 1), other=0.0)
-    tl.store(y_ptr + at, acc, mask=mask)
-
-
-@windows("a stencil of seven points in space, 255 a side, float64",
-         (Given((255, 255, 255), "float64"),) * 2)
-def _(x, y):
-    seven_point_kernel[(4, 64, 255)](x, y, 255, BJ=4, BK=64)
-
-
-@triton.jit
-def pool_kernel(x_ptr, y_ptr, side, out_side, BLOCK: tl.constexpr):
-    """Maxima of 3 x 3 with stride 2 and a border of 1."""
-    plane = tl.program_id(1)
+def hash_grid_kernel(point_ptr, table_ptr, out_ptr, n, SIZE: tl.constexpr, BLOCK: tl.constexpr):
+    """Features of the eight corners around a point, from a hashed table for each resolution."""
     offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    inside = offs < out_side * out_side
-    i = offs // out_side * 2 - 1
-    j = offs % out_side * 2 - 1
-    best = tl.full((BLOCK,), -float("inf"), tl.float16)
-    for di in tl.static_range(3):
-        for dj in tl.static_range(3):
-            row = i + di
-            col = j + dj
-            mask = inside & (row >= 0) & (row < side) & (col >= 0) & (col < side)
-            x = tl.load(x_ptr + (plane * side + row) * side + col, mask=mask,
-                        other=-float("inf"))
-            best = tl.maximum(best, x)
-    tl.store(y_ptr + plane * out_side * out_side + offs, best, mask=inside)
+    level = tl.program_id(1)
+    mask = offs < n
+    side = tl.floor(16.0 * tl.exp2(level.to(tl.float32) * 0.4))
+    x = tl.load(point_ptr + offs * 3, mask=mask, other=0.0)
+    y = tl.load(point_ptr + offs * 3 + 1, mask=mask, other=0.0)
+    z = tl.load(point_ptr + offs * 3 + 2, mask=mask, other=0.0)
+    x = (x - tl.floor(x)) * side
+    y = (y - tl.floor(y)) * side
+    z = (z - tl.floor(z)) * side
+    i = tl.floor(x)
+    j = tl.floor(y)
+    k = tl.floor(z)
+    f = tl.arange(0, 2)
+    acc = tl.zeros((BLOCK, 2), tl.float32)
+    for corner in tl.static_range(8):
+        di = corner % 2
+        dj = corner // 2 % 2
+        dk = corner // 4
+        hashed = (i.to(tl.int32) + di).to(tl.uint32)
+        hashed ^= (j.to(tl.int32) + dj).to(tl.uint32) * 2654435761
+        hashed ^= (k.to(tl.int32) + dk).to(tl.uint32) * 805459861
+        at = (level * SIZE + (hashed & (SIZE - 1)).to(tl.int32)) * 2
+        weight = tl.abs(1 - di - (x - i)) * tl.abs(1 - dj - (y - j)) * tl.abs(1 - dk - (z - k))
+        value = tl.load(table_ptr + at[:, None] + f[None, :], mask=mask[:, None], other=0.0)
+        acc += weight[:, None] * value.to(tl.float32)
+    tl.store(out_ptr + (offs * 32 + level * 2)[:, None] + f[None, :], acc.to(tl.float16),
+             mask=mask[:, None])
 
 
-@windows("maxima of 3 x 3 with stride 2 of images of 113 x 113, fp16",
-         (Given((4096, 113, 113), "float16"), Given((4096, 57, 57), "float16")),
-         "no pipelining")
-def _(x, y):
-    pool_kernel[(triton.cdiv(57 * 57, 1024), 4096)](x, y, 113, 57, BLOCK=1024)
+@rendering("features of 500,000 points from 16 hashed grids, fp16",
+           (Given((500_000, 3)), Given((16, 1 << 19, 2), "float16"),
+            Given((500_000, 32), "float16")))
+def _(point, table, out):
+    hash_grid_kernel[(triton.cdiv(500_000, 256), 16)](point, table, out, 500_000, SIZE=1 << 19,
+                                                      BLOCK=256)
+
+
+@triton.jit
+def composite_kernel(density_ptr, step_ptr, color_ptr, weight_ptr, pixel_ptr, n_rays,
+                     RAYS: tl.constexpr, SAMPLES: tl.constexpr):
+    """Colors along rays, dimmed by all that lies before them."""
+    ray = tl.program_id(0) * RAYS + tl.arange(0, RAYS)
+    at = ray[:, None] * SAMPLES + tl.arange(0, SAMPLES)[None, :]
+    dense = tl.maximum(tl.load(density_ptr + at), 0.0) * tl.abs(tl.load(step_ptr + at))
+    before = tl.cumsum(dense, axis=1) - dense
+    weight = (1.0 - tl.exp(-dense)) * tl.exp(-before)
+    tl.store(weight_ptr + at, weight)
+    for channel in tl.static_range(3):
+        color = tl.load(color_ptr + channel * n_rays * SAMPLES + at).to(tl.float32)
+        color = 1.0 / (1.0 + tl.exp(-color))
+        tl.store(pixel_ptr + ray * 3 + channel, tl.sum(weight * color, axis=1))
+
+
+@rendering("colors of 131,072 rays of 128 samples, 8 a program",
+           (*matrices(2, 131072, 128), Given((3, 131072, 128), "float16"),
+            Given((131072, 128)), Given((131072, 3))))
+def _(density, step, color, weight, pixel):
+    composite_kernel[(131072 // 8,)](density, step, color, weight, pixel, 131072, RAYS=8,
+                                     SAMPLES=128)
+
+
+# -- integers ------------------------------------------------------------------------------------
+
+
+@triton.jit
+def _turn(x, LEFT: tl.constexpr):
+    return (x << LEFT) | (x >> (32 - LEFT))
+
+
+@triton.jit
+def _quarter(a, b, c, d):
+    a += b
+    d = _turn(d ^ a, 16)
+    c += d
+    b = _turn(b ^ c, 12)
+    a += b
+    d = _turn(d ^ a, 8)
+    c += d
+    b = _turn(b ^ c, 7)
+    return a, b, c, d
+
+
+@triton.jit
+def _word(key_ptr, number: tl.constexpr, BLOCK: tl.constexpr):
+    return tl.zeros((BLOCK,), tl.uint32) + tl.load(key_ptr + number).to(tl.uint32)
+
+
+@triton.jit
+def _encrypt(text_ptr, out_ptr, at, number: tl.constexpr, word):
+    text = tl.load(text_ptr + at * 16 + number).to(tl.uint32)
+    tl.store(out_ptr + at * 16 + number, (text ^ word).to(tl.int32))
+
+
+@triton.jit
+def chacha_kernel(key_ptr, text_ptr, out_ptr, double_rounds, BLOCK: tl.constexpr):
+    """ChaCha20, a block of 64 bytes a lane."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    zero = tl.zeros((BLOCK,), tl.uint32)
+    x0 = zero + 0x61707865
+    x1 = zero + 0x3320646E
+    x2 = zero + 0x79622D32
+    x3 = zero + 0x6B206574
+    k0 = _word(key_ptr, 0, BLOCK)
+    k1 = _word(key_ptr, 1, BLOCK)
+    k2 = _word(key_ptr, 2, BLOCK)
+    k3 = _word(key_ptr, 3, BLOCK)
+    k4 = _word(key_ptr, 4, BLOCK)
+    k5 = _word(key_ptr, 5, BLOCK)
+    k6 = _word(key_ptr, 6, BLOCK)
+    k7 = _word(key_ptr, 7, BLOCK)
+    n0 = _word(key_ptr, 8, BLOCK)
+    n1 = _word(key_ptr, 9, BLOCK)
+    n2 = _word(key_ptr, 10, BLOCK)
+    x4, x5, x6, x7 = k0, k1, k2, k3
+    x8, x9, x10, x11 = k4, k5, k6, k7
+    x12, x13, x14, x15 = at.to(tl.uint32), n0, n1, n2
+    for _ in range(double_rounds):
+        x0, x4, x8, x12 = _quarter(x0, x4, x8, x12)
+        x1, x5, x9, x13 = _quarter(x1, x5, x9, x13)
+        x2, x6, x10, x14 = _quarter(x2, x6, x10, x14)
+        x3, x7, x11, x15 = _quarter(x3, x7, x11, x15)
+        x0, x5, x10, x15 = _quarter(x0, x5, x10, x15)
+        x1, x6, x11, x12 = _quarter(x1, x6, x11, x12)
+        x2, x7, x8, x13 = _quarter(x2, x7, x8, x13)
+        x3, x4, x9, x14 = _quarter(x3, x4, x9, x14)
+    _encrypt(text_ptr, out_ptr, at, 0, x0 + 0x61707865)
+    _encrypt(text_ptr, out_ptr, at, 1, x1 + 0x3320646E)
+    _encrypt(text_ptr, out_ptr, at, 2, x2 + 0x79622D32)
+    _encrypt(text_ptr, out_ptr, at, 3, x3 + 0x6B206574)
+    _encrypt(text_ptr, out_ptr, at, 4, x4 + k0)
+    _encrypt(text_ptr, out_ptr, at, 5, x5 + k1)
+    _encrypt(text_ptr, out_ptr, at, 6, x6 + k2)
+    _encrypt(text_ptr, out_ptr, at, 7, x7 + k3)
+    _encrypt(text_ptr, out_ptr, at, 8, x8 + k4)
+    _encrypt(text_ptr, out_ptr, at, 9, x9 + k5)
+    _encrypt(text_ptr, out_ptr, at, 10, x10 + k6)
+    _encrypt(text_ptr, out_ptr, at, 11, x11 + k7)
+    _encrypt(text_ptr, out_ptr, at, 12, x12 + at.to(tl.uint32))
+    _encrypt(text_ptr, out_ptr, at, 13, x13 + n0)
+    _encrypt(text_ptr, out_ptr, at, 14, x14 + n1)
+    _encrypt(text_ptr, out_ptr, at, 15, x15 + n2)
+
+
+@integers("ChaCha20 of 64 MB",
+          (Given((11,), "int32", below=2147483647),
+           Given((1 << 20, 16), "int32", below=2147483647), Given((1 << 20, 16), "int32")))
+def _(key, text, out):
+    chacha_kernel[((1 << 20) // 128,)](key, text, out, 10, BLOCK=128)
+
+
+@triton.jit
+def checksum_kernel(message_ptr, table_ptr, out_ptr, length, BLOCK: tl.constexpr):
+    """CRC-32 by a table, a message a lane and a byte a step."""
+    message = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    crc = tl.full((BLOCK,), 0xFFFFFFFF, tl.uint32)
+    for i in range(length):
+        byte = tl.load(message_ptr + message * length + i).to(tl.uint32)
+        entry = tl.load(table_ptr + ((crc ^ byte) & 255).to(tl.int32))
+        crc = (crc >> 8) ^ entry.to(tl.uint32)
+    tl.store(out_ptr + message, (crc ^ 0xFFFFFFFF).to(tl.int32))
+
+
+@integers("CRC-32 of 131,072 messages of 200 bytes by a table, 1 warp",
+          (Given((131072, 200), "uint8", below=256), Given((256,), "int32", below=2147483647),
+           Given((131072,), "int32")))
+def _(message, table, out):
+    checksum_kernel[(131072 // 32,)](message, table, out, 200, BLOCK=32, num_warps=1)
+
+
+@triton.jit
+def min_hash_kernel(token_ptr, length_ptr, a_ptr, b_ptr, out_ptr, stride, PRIME: tl.constexpr,
+                    HASHES: tl.constexpr, BLOCK: tl.constexpr):
+    """The least of each of many hashes over the tokens of a document."""
+    document = tl.program_id(0)
+    length = tl.load(length_ptr + document) + 1
+    h = tl.arange(0, HASHES)
+    a = tl.load(a_ptr + h)[None, :]
+    b = tl.load(b_ptr + h)[None, :]
+    least = tl.full((HASHES,), PRIME, tl.int64)
+    for start in range(0, length, BLOCK):
+        offs = start + tl.arange(0, BLOCK)
+        token = tl.load(token_ptr + document * stride + offs, mask=offs < length, other=0)
+        hashed = (a * token.to(tl.int64)[:, None] + b) % PRIME
+        hashed = tl.where((offs < length)[:, None], hashed, PRIME)
+        least = tl.minimum(least, tl.min(hashed, axis=0))
+    tl.store(out_ptr + document * HASHES + h, least.to(tl.int32))
+
+
+@integers("128 least hashes of 8,192 documents of up to 512 tokens, int64",
+          (Given((8192, 512), "int32", below=100_000), Given((8192,), "int32", below=512),
+           *(Given((128,), "int64", below=2147483647),) * 2, Given((8192, 128), "int32")),
+          moves=8192 * (257 * 4 + 4 + 512))
+def _(token, length, a, b, out):
+    min_hash_kernel[(8192,)](token, length, a, b, out, 512, PRIME=2147483647, HASHES=128,
+                             BLOCK=16)
+
+
+@triton.jit
+def probe_kernel(key_ptr, value_ptr, query_ptr, out_ptr, n, most, SIZE: tl.constexpr,
+                 BLOCK: tl.constexpr):
+    """Look-ups in a hash table with open addressing; a multiple of 4 marks an empty slot."""
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    query = tl.load(query_ptr + offs, mask=offs < n, other=0)
+    mixed = query.to(tl.uint32) * 0x9E3779B1
+    mixed = (mixed ^ (mixed >> 15)) * 0x85EBCA77
+    slot = ((mixed ^ (mixed >> 13)) & (SIZE - 1)).to(tl.int32)
+    found = tl.full((BLOCK,), -1, tl.int32)
+    active = (offs < n).to(tl.int32)
+    step = 0
+    while (tl.max(active, axis=0) > 0) & (step < most):
+        key = tl.load(key_ptr + slot, mask=active != 0, other=0)
+        found = tl.where((active != 0) & (key == query), slot, found)
+        active = tl.where((key == query) | ((key & 3) == 0), 0, active)
+        slot = (slot + 1) & (SIZE - 1)
+        step += 1
+    value = tl.load(value_ptr + found, mask=found >= 0, other=-1)
+    tl.store(out_ptr + offs, value, mask=offs < n)
+
+
+@integers("3,000,000 look-ups in a hash table of 16 MB",
+          (Given((1 << 22,), "int32", below=1 << 24), Given((1 << 22,), "int32", below=1 << 30),
+           Given((3_000_000,), "int32", below=1 << 24), Given((3_000_000,), "int32")))
+def _(key, value, query, out):
+    probe_kernel[(triton.cdiv(3_000_000, 128),)](key, value, query, out, 3_000_000, 64,
+                                                 SIZE=1 << 22, BLOCK=128)
+
+
+@triton.jit
+def digit_ranks_kernel(key_ptr, rank_ptr, count_ptr, shift, BLOCK: tl.constexpr):
+    """One pass of a radix sort: places among the equal digits of a block, and their counts."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    digit = (tl.load(key_ptr + at) >> shift) & 15
+    equal = (digit[:, None] == tl.arange(0, 16)[None, :]).to(tl.int32)
+    before = tl.cumsum(equal, axis=0)
+    tl.store(rank_ptr + at, (tl.sum(before * equal, axis=1) - 1).to(tl.int16))
+    count = tl.sum(equal, axis=0)
+    tl.store(count_ptr + tl.arange(0, 16) * tl.num_programs(0) + tl.program_id(0), count)
+
+
+@integers("ranks of digits of 4 bits in blocks of 1,024 keys",
+          (Given((1 << 24,), "int32", below=2147483647), Given((1 << 24,), "int16"),
+           Given((16, 1 << 14), "int32")))
+def _(key, rank, count):
+    digit_ranks_kernel[(1 << 14,)](key, rank, count, 8, BLOCK=1024, num_warps=8)
+
+
+# -- graphs and boxes ----------------------------------------------------------------------------
+
+
+@triton.jit
+def overlap_bits_kernel(box_ptr, bits_ptr, n, limit, BI: tl.constexpr, BJ: tl.constexpr):
+    """A bit for each later box that overlaps too much; boxes are a corner and a size."""
+    box_ptr += tl.program_id(2) * n * 4
+    i = tl.program_id(1) * BI + tl.arange(0, BI)
+    j = tl.program_id(0) * BJ + tl.arange(0, BJ)
+    xi = tl.load(box_ptr + i * 4)[:, None]
+    yi = tl.load(box_ptr + i * 4 + 1)[:, None]
+    wi = tl.abs(tl.load(box_ptr + i * 4 + 2))[:, None]
+    hi = tl.abs(tl.load(box_ptr + i * 4 + 3))[:, None]
+    xj = tl.load(box_ptr + j * 4)[None, :]
+    yj = tl.load(box_ptr + j * 4 + 1)[None, :]
+    wj = tl.abs(tl.load(box_ptr + j * 4 + 2))[None, :]
+    hj = tl.abs(tl.load(box_ptr + j * 4 + 3))[None, :]
+    wide = tl.minimum(xi + wi, xj + wj) - tl.maximum(xi, xj)
+    high = tl.minimum(yi + hi, yj + hj) - tl.maximum(yi, yj)
+    both = tl.maximum(wide, 0.0) * tl.maximum(high, 0.0)
+    over = (both > limit * (wi * hi + wj * hj - both)) & (j[None, :] > i[:, None])
+    bits = tl.reshape(over.to(tl.int32), (BI, BJ // 32, 32)) << tl.arange(0, 32)[None, None, :]
+    word = tl.program_id(0) * (BJ // 32) + tl.arange(0, BJ // 32)
+    row = tl.program_id(2) * n + i
+    tl.store(bits_ptr + row[:, None] * (n // 32) + word[None, :], tl.sum(bits, axis=2))
+
+
+@sets("bits of overlapping boxes, 4 x 8,192",
+      (Given((4, 8192, 4)), Given((4, 8192, 256), "int32")))
+def _(box, bits):
+    overlap_bits_kernel[(8192 // 128, 8192 // 32, 4)](box, bits, 8192, 0.5, BI=32, BJ=128)
+
+
+@triton.jit
+def spread_labels_kernel(from_ptr, to_ptr, label_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """Both ends of each edge take the lesser of their labels."""
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offs < n
+    a = tl.load(from_ptr + offs, mask=mask, other=0)
+    b = tl.load(to_ptr + offs, mask=mask, other=0)
+    label_a = tl.load(label_ptr + a, mask=mask, other=0)
+    label_b = tl.load(label_ptr + b, mask=mask, other=0)
+    tl.atomic_min(out_ptr + a, label_b, mask=mask & (label_b < label_a), sem="relaxed")
+    tl.atomic_min(out_ptr + b, label_a, mask=mask & (label_a < label_b), sem="relaxed")
+
+
+@sets("labels along 5,000,000 edges by atomic minima",
+      (*(Given((5_000_000,), "int32", below=1 << 20),) * 2,
+       Given((1 << 20,), "int32", below=1 << 20), Given((1 << 20,), "int32")))
+def _(source, target, label, out):
+    spread_labels_kernel[(triton.cdiv(5_000_000, 512),)](source, target, label, out, 5_000_000,
+                                                         BLOCK=512)
 
 
 CASES: tuple[Case, ...] = tuple(
-    case for family in (arithmetic, dependent, tails, layouts, grids, tables, scans, reductions,
-                        streams, windows)
+    case for family in (sampling, serving, quantized, images, physics, rendering, integers, sets)
     for case in family.cases)

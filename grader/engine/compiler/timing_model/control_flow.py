@@ -25,6 +25,7 @@ REACHES_MEMORY = frozenset((
     "UTMAREDG", "UBLKCP"))
 _COMPARES = frozenset(("FSETP", "ISETP", "UISETP", "DSETP", "HSETP2", "PLOP3"))
 _HUGE = "105615"  # from which libdevice reduces arguments of a float32 sine in many steps
+_SUBROUTINE = re.compile(r"__internal_(\d+)_")
 _WAITS = "SYNCS"  # polls a barrier in shared memory: such a loop is a wait, not work
 _LONGEST_WAIT = 8  # instructions of a loop that only waits
 _ALMOST = 1e-6  # tolerance of rounded counts
@@ -70,6 +71,7 @@ class Work:
 
     executions: Mapping[int, float] = field(default_factory=dict)  # of each line
     bytes_each: Mapping[int, float] = field(default_factory=dict)  # of one execution of a line
+    requests_each: Mapping[int, float] = field(default_factory=dict)  # of a warp, where known
     flops: float = 0.0  # of its dots on tensor cores
     blocks: tuple[BlockRuns, ...] = ()  # of the source
 
@@ -202,6 +204,30 @@ def slow_paths(code: Code) -> list[tuple[int, int]]:
     return paths
 
 
+def with_calls(flow: Flow, code: Code) -> Flow:
+    """The same flow, whose warps execute the subroutines that they call, such as 64-bit divisions.
+
+    A call between BSSY and BSYNC does not count: a branch skips it where numbers have 32 bits.
+    """
+    steps = code.instructions
+    returns = [number for number, step in enumerate(steps) if step.name == "RET"]
+    ends = [number for number, step in enumerate(steps)
+            if step.name == "EXIT" and number < (returns or [0])[0]]
+    if not ends:
+        return flow
+    calls: dict[int, float] = {}
+    nested = 0
+    for step, runs in zip(steps[:ends[-1]], flow.runs, strict=False):
+        nested += {"BSSY": 1, "BSYNC": -1}.get(step.name, 0)
+        if step.name == "CALL" and not nested and (symbol := _SUBROUTINE.search(str(step))):
+            calls[int(symbol[1])] = calls.get(int(symbol[1]), 0.0) + runs
+    changed, first = list(flow.runs), ends[-1] + 1
+    for number, last in enumerate(returns):
+        changed[first:last + 1] = [calls.get(number, 0.0)] * (last + 1 - first)
+        first = last + 1
+    return replace(flow, runs=tuple(changed))
+
+
 def without(flow: Flow, paths: Iterable[tuple[int, int]]) -> Flow:
     """The same flow, whose warps do not execute some instructions."""
     runs = list(flow.runs)
@@ -215,14 +241,17 @@ def _units(steps: tuple[SassInstruction, ...], blocks: tuple[Block, ...], work: 
     """The number of instructions of one access of each place.
 
     It divides the place's instructions of each block, and suffices for the bytes that the access
-    moves. The smallest such number is returned: a loop may be unrolled without a remainder.
+    moves and for the requests of a warp, which are many where all lanes load the same. The smallest
+    such number is returned: a loop may be unrolled without a remainder.
     """
     units = {}
     for place in {place for block in blocks for place in block.accesses}:
         common = math.gcd(*(block.accesses[place] for block in blocks if place in block.accesses))
         widths = [width(step) for step in steps if _place(step) == place and _accesses_memory(step)]
         each = threads * max(sum(widths) / len(widths), 1.0)
-        least = math.ceil(work.bytes_each.get(place[1], 0.0) / each - _ALMOST) or common
+        accesses = max(work.bytes_each.get(place[1], 0.0) / each,
+                       work.requests_each.get(place[1], 0.0))
+        least = math.ceil(accesses - _ALMOST) or common
         units[place] = next((number for number in range(1, common + 1)
                              if common % number == 0 and number >= least), common)
     return units

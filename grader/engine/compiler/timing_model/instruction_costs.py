@@ -22,11 +22,6 @@ SUSTAINED_TENSOR, SUSTAINED_ELSEWHERE = 0.70, 0.85
 """Share of the tensor cores' peak that well tiled kernels reach, on Hopper and later datacenter
 GPUs and elsewhere. The power limit of the former lowers it: cuBLAS reached 680 to 713 of 989
 TFLOP/s on an H200. The latter is estimated."""
-TRANSPOSING_COPY = 20.0
-"""Cycles of an asynchronous copy of 4 bytes per thread of a float32 operand: wgmma needs it with K
-innermost, so each lane copies from another row, and L1 looks up the lines one after the other. A
-tf32 tile of 128x128x32 took three times as long as coalesced copies, measured on an H200."""
-NARROW_COPY = 4.0  # cycles of such a copy of a 16-bit operand, where a row of the tile is short
 BROADCAST = 0.5
 """Share of the bytes that shared memory moves for a dot on the FMA pipes, where several threads
 read the same operands at once [estimated]."""
@@ -40,6 +35,7 @@ _FIXED, _UNIFORM, _SHARED, _MMA = 5, 11, 29, 33
 _FENCE = 20
 _FENCE_OF_GPU = 500  # until all SMs see the written values
 
+_WIDE_PRODUCT = re.compile(r"\.(HI|WIDE)\b")  # half the rate, fitted to a Philox generator
 _FMA = frozenset(("FFMA", "FADD", "FMUL", "FFMA2", "FADD2", "FMUL2", "HFMA2", "HADD2", "HMUL2",
                   "FSWZADD", "FFMA32I"))
 _FP64 = frozenset(("DFMA", "DADD", "DMUL", "DSETP"))
@@ -73,14 +69,14 @@ _PLAIN: dict[str, InstructionCost] = {  # on every target
     ) for name in names}
 
 
-def cost(step: SassInstruction, target: Target,
-         dot: Literal["", "fma", "16", "32"] = "") -> InstructionCost:
+def cost(step: SassInstruction, target: Target, dot_on_fma: bool = False) -> InstructionCost:
     """The cost of one instruction on ``target``.
 
-    ``dot``: "fma" if the kernel multiplies matrices on FMA pipes; "16" or "32" if it does so on
-    tensor cores with operands of so many bits; else empty.
+    ``dot_on_fma``: the kernel multiplies matrices on FMA pipes.
     """
     name, modern = step.name, target.capability not in _SINGLE_RATE
+    if name == "IMAD" and _WIDE_PRODUCT.search(step.opcode):
+        return InstructionCost("fma", WARP / 32, _FIXED)
     if name in _PLAIN:
         return _PLAIN[name]
     if multiplied(step):
@@ -94,11 +90,9 @@ def cost(step: SassInstruction, target: Target,
         return InstructionCost("fp64", WARP / lanes, 2 * _FIXED)
     if name in _SHARED_NAMES:
         wavefronts = _shared_bytes(step) * WARP / WAVEFRONT
-        if dot == "fma" and name == "LDS":
+        if dot_on_fma and name == "LDS":
             wavefronts *= BROADCAST
         return InstructionCost("lsu", max(1.0, wavefronts), _SHARED)
-    if name == "LDGSTS" and width(step) == 4 and dot in ("16", "32"):
-        return InstructionCost("lsu", TRANSPOSING_COPY if dot == "32" else NARROW_COPY, _FIXED)
     if name in REACHES_MEMORY:
         return InstructionCost("lsu", max(1.0, width(step) * WARP / WAVEFRONT), _FIXED)
     if name in ("MEMBAR", "FENCE", "ERRBAR", "CCTL"):

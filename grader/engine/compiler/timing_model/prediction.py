@@ -13,7 +13,6 @@ measured.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import ceil, sqrt
-from typing import Literal
 
 from grader.engine.compiler.sass import Code
 from grader.engine.compiler.targets import WARP, Target
@@ -24,6 +23,7 @@ from grader.engine.compiler.timing_model.control_flow import (
     flow_of,
     slow_paths,
     width,
+    with_calls,
     without,
 )
 from grader.engine.compiler.timing_model.instruction_costs import (
@@ -40,9 +40,9 @@ from grader.recording.launch_stats import SECTOR, Prediction, Survey, Traffic
 
 LINE = 128  # bytes
 
-_BLEND = 6
+_BLEND = 3.5
 """Power of the norm that combines parts which overlap: 1 would be serial execution, and infinity
-perfect overlap. Two equal parts take 1.12 times as long as each."""
+perfect overlap. Two equal parts take 1.22 times as long as each."""
 _OVERLAP = 3
 """Largest power of the same norm for pipes and latency within an SM (streaming multiprocessor). The
 power is 1 for a lone program, and grows by a half with each further resident program."""
@@ -51,7 +51,7 @@ _PRODUCTS = 1.2
 before it takes exponentials of it, and only other programs overlap with that. Attention on an H200
 took as long as both one after the other where heads were 64 wide, and 0.9 times that at 128."""
 _L2_USABLE = 0.6  # share of L2 in which a launch finds data of an earlier one
-_SHARED_READS = 1.5
+_SHARED_READS = 1.25
 """Factor by which further reads of a sector are cheaper than the first: some requests merge in L1
 or between the partitions of L2 [estimated]."""
 _SECTORS_OF_LINE = LINE // SECTOR
@@ -59,6 +59,12 @@ _LONE = {"load": 2.0, "store": 4.0}
 """Cost of a sector that a request accesses alone in its line, in sectors of whole lines: a slice of
 L2 reads two sectors at once, and merges a part of a sector into its line. Measured on an H200:
 loads of random elements and of columns 1.8 and 1.9, stores of columns 4.2."""
+_WORD = 4  # bytes, the narrowest asynchronous copy
+_NARROW_COPY = 1.25
+"""Cycles of L1 for each sector that a request copies in words. Measured on an H200: 20 for copies
+of every fourth word, 16 sectors a request, and 4 to 7 for adjacent ones, 4 or 5 sectors."""
+_MANY, _SCATTERED = 16, 0.6
+"""Lines of a request from which L1 looks up each in so many cycles [one kernel on an H200]."""
 _ALONE = 0.9  # sectors per lane from which every lane has a sector of its own
 _ATOMIC = 2.8
 """Cost of the atomics of a request on one sector, in sectors that L2 delivers: 2.7 for one lane and
@@ -71,6 +77,8 @@ _TAIL_WAVES = 12  # waves beyond which programs end at different times: no tail 
 GAP = 12e-6  # seconds from one launch of Python to the next, measured on an H200
 _OFTEN = 8  # a tensor stays in L2 if it takes an eighth of it and each sector is read eight times
 _L1 = 0.5  # share of an SM's memory beside shared memory in which L1 keeps data for reuse
+_SEVERAL = 4  # loads of a sector by the iterations of a loop
+_TWICE = 2.0  # times as many bytes as there are, which a walk through rows that overlap may load
 _ALIKE = 0.01  # relative difference in sectors below which two lines read the same sectors
 _SPILLS = frozenset(("LDL", "STL"))
 _NOTHING = dict.fromkeys((
@@ -96,16 +104,17 @@ def predict(binary: Binary, code: Code, survey: Survey, target: Target, cold: bo
                            dict[str, float].fromkeys(PIPES, 0.0))
     flops_of = {index: each * binary.warps for index, step in enumerate(code.instructions)
                 if (each := multiplied(step)) > 1}
-    work, threads = _work_of(survey, flops_of), binary.warps * WARP
+    work, threads = _work_of(survey, flops_of, binary.warps), binary.warps * WARP
     slow = slow_paths(code)
-    flow = without(flow_of(code, work, threads, flops_of), slow)
-    longest = without(flow_of(code, work.longest(), threads, flops_of), slow)
+    flow, longest = (with_calls(without(flow_of(code, one, threads, flops_of), slow), code)
+                     for one in (work, work.longest()))
     warm = not cold and _footprint(survey) <= _L2_USABLE * target.l2
     cycles = _busy(binary, code, flow, survey, target)
     busy = max(*cycles.values(), _norm(_PRODUCTS, [cycles["tensor"], cycles["xu"]]))
     latencies = _latencies(survey, target, warm)
     alone = latency(code, flow, target, binary.warps, latencies)
-    compute, waiting, multiprocessors = _waves(binary, survey, target, busy, alone)
+    idle = max(0.0, alone - (busy / binary.warps if _in_phases(code, flow) else busy))
+    compute, waiting, multiprocessors = _waves(binary, survey, target, busy, idle)
     if longest.runs != flow.runs:
         multiprocessors = max(multiprocessors, latency(
             code, longest, target, binary.warps, latencies) / target.clock)
@@ -147,16 +156,19 @@ def predict_call(predictions: Sequence[Prediction], target: Target) -> Predictio
     return _prediction(seconds, parts, pipes)
 
 
-def _work_of(survey: Survey, flops_of: Mapping[int, float]) -> Work:
+def _work_of(survey: Survey, flops_of: Mapping[int, float], warps: int) -> Work:
     """One program's average share of the traffic and FLOP of a survey."""
     moved: dict[int, float] = defaultdict(float)
+    requests: dict[int, float] = defaultdict(float)
     for row in survey.traffic:
         if row.line is not None:
             moved[row.line] += row.bytes
-    each = {line: moved[line] / survey.programs / times
-            for line, times in survey.executions.items() if line in moved and times > 0}
-    return Work(survey.executions, each, survey.flops / survey.programs if flops_of else 0.0,
-                survey.blocks)
+            requests[row.line] += row.requests / warps
+    runs = {line: survey.programs * times for line, times in survey.executions.items()
+            if line in moved and times > 0}
+    return Work(survey.executions, {line: moved[line] / each for line, each in runs.items()},
+                {line: requests[line] / each for line, each in runs.items()},
+                survey.flops / survey.programs if flops_of else 0.0, survey.blocks)
 
 
 def _prediction(seconds: float, parts: Mapping[str, float], pipes: Mapping[str, float],
@@ -194,8 +206,7 @@ def _latencies(survey: Survey, target: Target, warm: bool) -> dict[int | None, f
         in_l2 = warm or small or row.tensor in loaded
         loaded.add(row.tensor)
         cycles = float(target.latency_l2 if in_l2 else target.latency_dram)
-        looped = row.line is not None and survey.executions.get(row.line, 1.0) > 1
-        if looped and row.redundancy > 1 and row.bytes <= row.unique_sectors * SECTOR:
+        if _walks(row, survey):
             first = 1 / row.redundancy  # an earlier iteration brought the sector to L1
             cycles = first * cycles + (1 - first) * target.latency_l1
         latencies[row.line] = max(cycles, latencies.get(row.line, 0.0))
@@ -206,15 +217,15 @@ def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
           ) -> dict[Pipe, float]:
     """Cycles for which one program occupies each pipe of its SM."""
     pipes: dict[Pipe, float] = dict.fromkeys(PIPES, 0.0)
-    dot: Literal["", "fma", "16", "32"] = "fma" if binary.dot else ""
-    if binary.tensor_cores:
-        dot = "32" if binary.tf32 else "16"
-    ways = _ways(binary)
+    ways, sectors = _ways(binary), _sectors_of_request(survey)
     for step, runs in zip(code.instructions, flow.runs, strict=True):
         if runs:
-            price = cost(step, target, dot)
+            price = cost(step, target, binary.dot and not binary.tensor_cores)
+            busy = price.busy
+            if step.name == "LDGSTS" and width(step) == _WORD:
+                busy = _NARROW_COPY * sectors.get(step.line, _WORD * WARP / SECTOR)
             pipes["issue"] += runs * binary.warps / SCHEDULERS
-            pipes[price.pipe] += runs * binary.warps * price.busy * ways.get(
+            pipes[price.pipe] += runs * binary.warps * busy * ways.get(
                 (step.line, step.name[:3]), 1.0)
     looked_up = sum(map(_lookups, survey.traffic)) / survey.programs
     pipes["lsu"] = max(pipes["lsu"], looked_up)
@@ -235,19 +246,39 @@ def _ways(binary: Binary) -> dict[tuple[int | None, str], float]:
     return {key: cycles[key] / count for key, count in counts.items() if count}
 
 
+def _sectors_of_request(survey: Survey) -> dict[int | None, float]:
+    """Sectors that a request of a warp accesses, by the line of the source."""
+    return {row.line: row.request_sectors / row.requests for row in survey.traffic if row.requests}
+
+
 def _lookups(row: Traffic) -> float:
-    """Cycles of L1 for an access: it looks up one line of a request, or moves 128 bytes of it."""
+    """Cycles of L1 for an access: it looks up the lines of a request, or moves 128 bytes of it."""
     if row.requests:
-        return max(row.request_lines, row.request_sectors / _SECTORS_OF_LINE)
+        each = _SCATTERED if row.request_lines > _MANY * row.requests else 1.0
+        return max(row.request_lines * each, row.request_sectors / _SECTORS_OF_LINE)
     return row.sectors * (1.0 if _lone(row) else 1 / _SECTORS_OF_LINE)
 
 
-def _waves(binary: Binary, survey: Survey, target: Target, busy: float, alone: float
+def _in_phases(code: Code, flow: Flow) -> bool:
+    """Whether the warps of a program wait for each other, and then for the same latencies.
+
+    Warps that multiply on tensor cores do so too, but their products go on meanwhile.
+    """
+    steps = code.instructions
+    return not any(map(multiplied, steps)) and any(
+        step.name == "BAR" and runs for step, runs in zip(steps, flow.runs, strict=True))
+
+
+def _waves(binary: Binary, survey: Survey, target: Target, busy: float, idle: float
            ) -> tuple[float, float, float]:
-    """Seconds of pipes, of latency, and of both with their overlap, for all programs."""
+    """Seconds of pipes, of latency, and of both with their overlap, for all programs.
+
+    Args:
+        busy: cycles for which a program occupies the busiest pipe.
+        idle: further cycles of a program that has an SM alone.
+    """
     resident = _resident(binary, survey, target)
     waves = survey.programs / (target.multiprocessors * resident)
-    idle = max(0.0, alone - busy)
 
     def wave(programs: float) -> float:
         return _norm(min(_OVERLAP, (1 + programs) / 2), [idle, programs * busy])
@@ -297,6 +328,9 @@ def _l2(binary: Binary, survey: Survey, target: Target) -> float:
         if row.kind == "store":
             weighed += _stored(row) * (_LONE["store"] if _lone(row) else 1.0)
             continue
+        if _walks(row, survey) and _in_flight(row, survey) * resident <= room:
+            weighed += max(row.ideal_sectors, row.unique_sectors)
+            continue
         again = max(0, row.sectors - row.unique_sectors)
         if row.kind == "load":
             earlier = read.setdefault(row.tensor, [])
@@ -308,6 +342,22 @@ def _l2(binary: Binary, survey: Survey, target: Target) -> float:
         weighed += row.sectors * _LONE["load"] if _lone(row) else (
             row.sectors - again + again / _SHARED_READS)
     return weighed * SECTOR
+
+
+def _walks(row: Traffic, survey: Survey) -> bool:
+    """Whether the iterations of a loop load further parts of the same sectors."""
+    return _loops(row, survey) and row.redundancy >= _SEVERAL and \
+        row.bytes <= _TWICE * row.unique_sectors * SECTOR
+
+
+def _loops(row: Traffic, survey: Survey) -> bool:
+    return row.line is not None and survey.executions.get(row.line, 1.0) > 1
+
+
+def _in_flight(row: Traffic, survey: Survey) -> float:
+    """Bytes of the sectors that one program accesses in an iteration."""
+    runs = survey.executions.get(row.line or 0, 1.0)
+    return row.sectors * SECTOR / (survey.programs * runs)
 
 
 def _resident(binary: Binary, survey: Survey, target: Target) -> int:
