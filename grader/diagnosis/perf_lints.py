@@ -479,7 +479,7 @@ def _product_line(binary: Binary) -> int | None:
 def _loops(launch: LaunchCost, earlier: Sequence[Defect]) -> list[Defect]:
     """Loops that wait for memory in every round."""
     binary, target = launch.binary, launch.target
-    if binary.stages or not launch.large or any(d.name in (
+    if binary.stages or not binary.loop_loads or not launch.large or any(d.name in (
             "too few programs", "idle lanes", "no tensor cores", "small tiles") for d in earlier):
         return []
     if binary.dot and any(d.name == "scalar access" for d in earlier):

@@ -116,10 +116,11 @@ class Binary(JsonObject):
     tl.dot is computed at each line, as (line, instruction, count), where the instruction is
     ``mma``, ``wgmma`` or ``tcgen05`` on tensor cores, else ``fma``. ``loop_shuffles``: instructions
     in loops by which threads of a warp pass each other values, as a reduction does, at each line,
-    as (line, count). ``layouts``: of accesses to global memory by pointers.
-    ``shared_accesses``: by threads; not those of asynchronous copies, TMA, atomics and tensor
-    cores. ``ptx_sha256``: of the PTX without paths, lines and comments. Lines are those of the
-    kernel's own file, None where the compiler names none.
+    as (line, count). ``loop_loads``: loads from global memory in loops, asynchronous copies apart.
+    ``layouts``: of accesses to global memory by pointers. ``shared_accesses``: by threads; not
+    those of asynchronous copies, TMA, atomics and tensor cores. ``ptx_sha256``: of the PTX without
+    paths, lines and comments. Lines are those of the kernel's own file, None where the compiler
+    names none.
     """
 
     kernel: _Name
@@ -141,6 +142,7 @@ class Binary(JsonObject):
     products: Annotated[tuple[tuple[_Line, _Product, _Instructions], ...], _Entries] = ()
     conversions: _Instructions = 0
     loop_shuffles: Annotated[tuple[tuple[_Line, _Instructions], ...], _Entries] = ()
+    loop_loads: _Instructions = 0
     layouts: Annotated[tuple[AccessLayout, ...], _Entries] = ()
     shared_accesses: Annotated[tuple[SharedAccess, ...], _Entries] = ()
     ptx_sha256: Annotated[str, Meta(pattern=r"\A([0-9a-f]{64})?\Z")] = ""

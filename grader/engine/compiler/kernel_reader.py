@@ -76,6 +76,7 @@ def binary_of(compiled: Any, target: Target, kernel_name: str,
         products=products, conversions=_conversions(steps, middle),
         loop_shuffles=_most_used(Counter((one.line,) for one in steps
                                          if one.in_loop and one.opcode.startswith("shfl."))),
+        loop_loads=sum(one.in_loop and (_access(one) or ("",))[0] == "load" for one in steps),
         layouts=tuple(_layouts(middle, ptx.own_file(code), accesses, metadata.num_warps)),
         shared_accesses=tuple(SharedAccess(*row)
                               for row in _most_used(bank_conflicts.requests(code))),

@@ -358,7 +358,7 @@ class Comparison:
     max_abs: float  # largest |actual - expected| where both are finite; 0.0 if none are
     max_rel: float  # largest |actual - expected| / |expected|, likewise, where expected is not 0
     nan_mismatch: int  # elements of which exactly one is NaN
-    inf_mismatch: int  # elements without NaN, at least one infinite, that differ
+    inf_mismatch: int  # differing elements, neither NaN, at least one infinite
     message: str
 
 

@@ -81,6 +81,14 @@ def sum_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
 
 
 @triton.jit
+def unrolled_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
+    acc = tl.zeros([BLOCK], tl.float32)
+    for number in tl.static_range(4):
+        acc += tl.load(x_ptr + number * n + tl.arange(0, BLOCK))
+    tl.store(y_ptr + tl.arange(0, BLOCK), acc)
+
+
+@triton.jit
 def meeting_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr, STAGES: tl.constexpr):
     total = 0.0
     for start in tl.range(0, n, BLOCK, num_stages=STAGES):
@@ -295,6 +303,11 @@ def test_a_loop_is_pipelined_where_it_asks_for_it():
     assert {one.kind for one in plain.accesses if one.line == load} == {"load"}
     assert piped.stages >= 2 and plain.stages == 0
     assert piped.shared >= piped.stages * 4096
+
+
+def test_loads_of_an_unrolled_loop_are_not_in_a_loop():
+    assert loop(stages=1).loop_loads > 0
+    assert loop(stages=1, kernel=unrolled_kernel).loop_loads == 0
 
 
 @pytest.mark.parametrize("stages", [1, 3])

@@ -706,8 +706,7 @@ def pool_kernel(x_ptr, y_ptr, side, out_side, BLOCK: tl.constexpr):
 
 
 @windows("maxima of 3 x 3 with stride 2 of images of 113 x 113, fp16",
-         (Given((4096, 113, 113), "float16"), Given((4096, 57, 57), "float16")),
-         "no pipelining")
+         (Given((4096, 113, 113), "float16"), Given((4096, 57, 57), "float16")))
 def _(x, y):
     pool_kernel[(triton.cdiv(57 * 57, 1024), 4096)](x, y, 113, 57, BLOCK=1024)
 

@@ -39,8 +39,8 @@ def gram_kernel(
     for start in range(0, n_rows, ROWS):
         rows = start + tl.arange(0, ROWS).to(tl.int64)
 
-        # [:, None] makes a column of the row indices, [None, :] a row of the column indices. Adding
-        # the two broadcasts to a block of addresses, one for each row and each column. The same
+        # [:, None] makes a column of the row indices, [None, :] a row of the column indices. Their
+        # sum is broadcast to a block of addresses, one for each row and each column. The same
         # happens to the two comparisons of the mask.
         x_ptrs = x_ptr + i * stride_xb + rows[:, None] * stride_xr + cols[None, :] * stride_xc
         inside = (rows[:, None] < n_rows) & (cols[None, :] < n_cols)
@@ -152,7 +152,7 @@ def show_order(n_down: int, n_across: int, band: int, at_once: int) -> None:
 
 def count_bytes(side: int, itemsize: int) -> None:
     """Print what square tiles read of two square matrices; nothing here needs a clock."""
-    print(f"\n5. {side:,d} x {side:,d} times the same, {itemsize} bytes an element:")
+    print(f"\n5. {side:,d} x {side:,d} times {side:,d} x {side:,d}, {itemsize} bytes per element:")
     print("   tile          bytes requested            FLOP/B")
     least = 3 * side * side * itemsize
     for tile in (1, 16, 32, 64, 128, 256):

@@ -119,8 +119,8 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
     means = sliding_mean(x[None, :], taps, stride, pad)[0].tolist()
     print(f"\n2. {len(values)} numbers: {' '.join(f'{value:.0f}' for value in values)}. "
           f"Windows of {taps}, {stride} apart, a border of {pad}.")
-    print(f"   A dot is masked off. The program has a block of {rows} x {width}: {n_out} x {taps}, "
-          "each rounded up to a power of two.")
+    print(f"   A dot marks a masked-off element. The program has a block of {rows} x {width}: "
+          f"{n_out} x {taps}, each rounded up to a power of two.")
     print("   window   begins at   elements               mean")
     for number, row in enumerate(seen.tolist()):
         shown = " ".join("   ." if value != value else f"{value:4.0f}" for value in row)
@@ -128,7 +128,7 @@ def show_windows(values: list[float], taps: int, stride: int, pad: int) -> None:
         print(f"   {number:6d} {number * stride - pad:11d}   {shown:<20} {mean}")
     begins = [number * stride - pad for number in range(n_out)]
     fetched = sum(0 <= begin + k < len(values) for begin in begins for k in range(taps))
-    print(f"   {fetched} elements are loaded, of {len(values)} numbers. A stored matrix would "
+    print(f"   {fetched} loads read {len(values)} distinct numbers. A stored matrix would "
           f"have {n_out * taps} elements.")
 
 
