@@ -43,8 +43,9 @@ _Name = Annotated[str, Meta(max_length=MAX_NAME)]
 _NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
 _NO_MODULE = re.compile(r"^No module named '(\w+)'")
 _NO_THREAD = re.compile(r"can't start new thread|thread constructor failed")
-_NO_WHOLE_NUMBER = re.compile("got [(]?float|not float|'float' object cannot be interpreted|"
-                              "of type '?float")
+_NO_WHOLE_NUMBER = re.compile(  # in the words of Python and torch
+    r"ints, ?but (got|found element of type) float|ints, not float|indices \(got float\)|"
+    "'float' object cannot be interpreted as an integer|non-int of type 'float'")
 _COMPILER_SAYS = re.compile(r"(?s)(.*) \(kernel\.py, line \d+\)")
 
 _Register = Annotated[int, Meta(ge=0, le=256)]

@@ -457,6 +457,15 @@ def test_a_quotient_for_a_size_gets_a_hint(size, graded):
     assert [finding.code for finding in hints] == ["R01"] * ("//" not in size)
 
 
+def test_an_error_of_the_learner_s_own_about_a_float_gets_no_hint(graded):
+    text = RIGHT.replace("    out = torch.empty_like(x)",
+                         "    raise TypeError('x: expected a torch.Tensor, got float')")
+
+    report = graded(text, effort="first")
+
+    assert "`//`" not in first(report).seen
+
+
 def test_a_layout_taken_for_granted_is_told_from_wrong_values(graded):
     assert first(graded(KERNEL, effort="first")).code == "M08"
 
