@@ -11,7 +11,7 @@ Given:   the signature and its contract.
 Missing: kernels, grids, argument checks, and `DESIGN`.
 Graded:  values  float32 scores, sums and logarithms; float32 inputs more accurate than TF32
          NaN     in q: that row is NaN; in v: its column, for every query that sees the key.
-                 Not tested: infinities, and NaN in k.
+                 Not tested: infinities, NaN in k, and NaN in v at a key not seen.
          memory  64-bit offsets; every access is in bounds
          cost    one launch, and no tensor of size Sq * Sk; causal attention does not visit tiles
                  that are masked completely
