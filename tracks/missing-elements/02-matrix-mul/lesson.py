@@ -23,7 +23,7 @@ def gram_kernel(
     stride_xb, stride_xr, stride_xc,  # elements from one matrix, row or column of x to the next
     ROWS: tl.constexpr,        # rows of x per step
     SIDE: tl.constexpr,        # a power of two >= n_cols: all results of a matrix in one block
-    ACC: tl.constexpr,         # dtype of the accumulator; not float32 only to show the error
+    ACC: tl.constexpr,         # dtype of the accumulator: float32, or float16 to show its error
 ):
     """out[i, c, d] = sum_r x[i, r, c] * x[i, r, d]. One program owns all results of matrix i.
 
@@ -139,7 +139,7 @@ def show_order(n_down: int, n_across: int, band: int, at_once: int) -> None:
     """Print two orders of the tiles of C, and the parts of A and B that the first programs read."""
     print(f"\n4. {n_down} x {n_across} tiles of C. If {at_once} programs run at once, what do they "
           "read?")
-    for name, width in (("row by row", n_across), (f"in bands of {band} columns", band)):
+    for name, width in (("row by row", n_across), (f"in groups of {band} columns", band)):
         owner = torch.empty(n_down, n_across, dtype=torch.int32, device=DEVICE)
         tile_order_kernel[(n_down * n_across,)](owner, n_down, n_across, BAND=width)
         first = owner < at_once
@@ -192,10 +192,10 @@ def main() -> None:
         print("   No time is measured here. The interpreter runs the programs one after the")
         print("   other with NumPy, and its speed says nothing about a GPU. Compare the last")
         print("   column of the table with a GPU that reads 4,000 GB/s and computes 800 TFLOP/s.")
-        print("   Its ridge point is 200 FLOP/B, above every tile. If each request went to memory,")
-        print("   memory would limit the speed. But programs that run at the same time share much")
-        print("   of their input through the L2 cache, which the table does not show. On an H200,")
-        print("   tiles of 128 x 128 reach 93 % of the speed of torch.matmul.")
+        print("   Its ridge point is 200 FLOP/B, above all tiles of the table. If each request")
+        print("   went to memory, memory would limit the speed. But programs that run at the same")
+        print("   time share much of their input through the L2 cache, which the table does not")
+        print("   show. On an H200, tiles of 128 x 128 reach 93 % of the speed of torch.matmul.")
 
 
 if __name__ == "__main__":

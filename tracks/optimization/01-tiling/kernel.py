@@ -110,7 +110,7 @@ def batched_transpose(x: torch.Tensor) -> torch.Tensor:
 
     block_m, block_n = choose_tile(m, n, x.element_size())
     # DECIDE 6: axis 0 takes 2**31 - 1 programs, axes 1 and 2 take 65,535 each. Which of the three
-    #           counts can be larger than that?
+    #           counts can be larger than 65,535?
     grid = (n_batch * triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)
     transpose_kernel[grid](
         x, out, x.stride(0), x.stride(1), x.stride(2), m, n, BLOCK_M=block_m, BLOCK_N=block_n
@@ -171,7 +171,7 @@ def sweep_block_sizes(
         raise ValueError(f"repeats: expected at least 2, got {repeats}")
 
     # DECIDE 8: the result is what the docstring promises, but each candidate is called ten times
-    #           before anything counts. What does a warm-up wait for, and how many calls is that?
+    #           before anything counts. What is a warm-up for, and how many calls is that?
     times: dict[int, list[float]] = {candidate: [] for candidate in sorted(candidates)}
     for candidate in times:
         for _ in range(10):

@@ -47,7 +47,8 @@ def pad_rows_kernel(
     in_out = (rows < n_rows) & (cols < width)
 
     # Along `cols` addresses grow by one element, along `rows` by a whole row of the matrix. This
-    # decides which sectors move: a step of `cols` stays within 32 bytes, a step of `rows` does not.
+    # decides which sectors move: a step of `cols` usually stays within a sector, a step of `rows`
+    # rarely does.
     x = tl.load(x_ptr + rows * n_cols + cols, mask=in_x, other=0.0)
     tl.store(out_ptr + rows * width + cols, x, mask=in_out)
 
@@ -124,7 +125,7 @@ def count_blocks(n: int, sizes: list[int]) -> None:
     """Prints the programs and the elements per thread of each block size."""
     print("   block   programs   threads of a program   elements of a thread")
     for block in sizes:
-        share = f"{block // 128}" if block >= 128 else f"{128 // block} threads hold the same one"
+        share = f"{block // 128}" if block >= 128 else f"1, held by {128 // block} threads"
         print(f"   {block:5d} {triton.cdiv(n, block):10,d} {128:22d}   {share:>20}")
 
 
@@ -160,8 +161,8 @@ def main() -> None:
     tiles = [(1, 1024), (1024, 1), (2, 512), (8, 128), (32, 32), (128, 8), (256, 4)]
     print("\n2. What share of the bytes of its sectors does a tile of 1,024 elements use?")
     count_shares(4096, tiles)
-    print("   A tile may have few rows, as long as each fills sectors. A copy has adjacent")
-    print("   columns in loads and stores. A transpose needs tiles that fill sectors both ways.")
+    print("   A tile may have few rows, as long as each fills sectors. A copy both")
+    print("   loads and stores along rows. A transpose needs tiles that fill sectors both ways.")
 
     print("\n3. Every tile gives the same result. A matrix of 100 x 90, padded to 96 columns:")
     check(100, 90, 96, [(1, 64), (64, 1), (8, 32), (32, 32)])
