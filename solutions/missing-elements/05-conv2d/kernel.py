@@ -44,7 +44,7 @@ def conv2d_kernel(
 ):
     """out[m, o] = bias[o] + sum_k A[m, k] * B[k, o]. One program owns BLOCK_M x BLOCK_N results.
 
-    Loads at most C * KH * KW * (BLOCK_M + BLOCK_N) elements.
+    Loads at most C * KH * KW * (BLOCK_M + BLOCK_N) elements, and BLOCK_N of the bias.
     """
     pid_m = tl.program_id(axis=0).to(tl.int64)  # index * stride may exceed 2**31 - 1
     pid_n = tl.program_id(axis=1).to(tl.int64)

@@ -17,8 +17,8 @@ Missing: 35 blanks, in nine steps with one idea each.
 Graded:  values  accurate to float32 accumulation: images and windows that are not square, every
                  stride, padding and dilation, partial tiles
          memory  no access is out of bounds, and every element of the result is stored once;
-                 images and weights may have any strides; host code may copy them, but the
-                 strides of the kernel make that unnecessary
+                 images and weights may have any strides; the kernel takes these as arguments, so
+                 that nothing has to be copied
          cost    tiles of at least 16 x 16 results, so that pixels and weights are reused;
                  float16 products run on tensor cores
          errors  invalid arguments raise an exception before anything is launched
@@ -46,7 +46,7 @@ def conv2d_kernel(
 ):
     """out[m, o] = bias[o] + sum_k A[m, k] * B[k, o]. One program owns BLOCK_M x BLOCK_N results.
 
-    Loads at most C * KH * KW * (BLOCK_M + BLOCK_N) elements.
+    Loads at most C * KH * KW * (BLOCK_M + BLOCK_N) elements, and BLOCK_N of the bias.
     """
     # Row m of the product is an output pixel, column o an output channel. A program owns a tile.
     pid_m = ...  # TODO 3: which tile of pixels does this program own? (as int64, for TODO 21)

@@ -1,4 +1,4 @@
-"""Worked example: the complementary error function, by subtraction and by library, by the clock."""
+"""Worked example: the complementary error function, by subtraction and from the library, timed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 
 HAS_GPU = torch.cuda.is_available()
 if not HAS_GPU:
-    # Triton's own interpreter runs no library functions. The one below stands in for them: it
-    # computes the one function that this file calls, and on a GPU it is not used.
+    # Triton's own interpreter runs no library functions. A function below stands in for the only
+    # one that this file calls; on a GPU it is not used.
     os.environ["TRITON_INTERPRET"] = "1"  # has to be set before Triton is imported
 
 import triton  # noqa: E402 - the line above decides how it will run kernels
@@ -31,7 +31,7 @@ def erfc_by_subtraction_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.conste
 
 @triton.jit
 def erfc_kernel(x_ptr, out_ptr, n_elements, BLOCK_SIZE: tl.constexpr):
-    """out[i] = erfc(x[i]), the area under the bell curve beyond x, from the library."""
+    """out[i] = erfc(x[i]) = 1 - erf(x[i]), from the library."""
     offs = tl.program_id(axis=0) * BLOCK_SIZE + tl.arange(0, BLOCK_SIZE)
     inside = offs < n_elements
 
@@ -73,7 +73,7 @@ def show_names() -> None:
     for name in ("exp", "log", "sin", "sqrt", "erf", "tanh", "asin", "pow", "erfc", "expm1"):
         here, there = hasattr(tl, name), hasattr(libdevice, name)
         print(f"   {name:<10} {'yes' if here else 'no':<6} {'yes' if there else 'no'}")
-    print("   `tl` has what hardware does in a few instructions; the rest is in the library.")
+    print("   `tl` has the functions that kernels need most; the others are in the library.")
 
 
 def show_digits() -> None:
@@ -85,7 +85,7 @@ def show_digits() -> None:
     for number, subtracted, found in zip(x.tolist(), *columns, strict=True):
         print(f"   {number:.0f} {subtracted:15.7g} {found:15.7g} {math.erfc(number):15.9g}")
     print("   erf(4) is 1 - 1.5e-8, and the last float32 before 1 is 1 - 6e-8: the difference")
-    print("   is 0. A function that exists is not only shorter to write.")
+    print("   is 0. Calling the library is not only shorter, it is also more accurate.")
 
 
 def show_types() -> None:
