@@ -40,8 +40,8 @@ def mirror_kernel(
     if REPAIRED:
         source = row * n_cols + (n_cols - 1 - cols)
 
-    # Debugging code. All conditions but the inner `if` are constexpr, so an ordinary launch
-    # contains none of it.
+    # Debugging code. All conditions but the inner `if` are constexpr, so the code of an ordinary
+    # launch contains none of it.
     if WATCHED >= 0:
         tl.static_assert(BLOCK >= 2, "a block of one element has nothing to mirror")
         tl.static_print("elements of a block:", BLOCK)  # printed once, at compile time

@@ -34,7 +34,7 @@ def matmul_kernel(
     stride_cm, stride_cn,
     BLOCK_M: tl.constexpr,    # rows of a tile of C; all three are powers of two
     BLOCK_N: tl.constexpr,    # columns of a tile of C
-    BLOCK_K: tl.constexpr,    # columns of A and rows of B per step, at least 16 (float32: 8)
+    BLOCK_K: tl.constexpr,    # columns of A and rows of B per step, at least 16
     GROUP_M: tl.constexpr,    # rows of tiles per group; programs go down the columns of a group
 ):
     """c[m, n] = sum_k a[m, k] * b[k, n]. One program owns BLOCK_M x BLOCK_N elements of c.

@@ -96,7 +96,7 @@ def show_addresses() -> None:
     print("1. Addresses of a tile of 4 x 4, in elements from the first one:")
     whole = torch.zeros(4, 7)
     views = (("a matrix of 4 x 7", whole), ("its transposed view", whole.mT),
-             ("every other column of it", whole[:, ::2]))
+             ("every other column of the matrix", whole[:, ::2]))
     for name, view in views:
         distances = torch.zeros(4, 4, dtype=torch.int32, device=DEVICE)
         show_addresses_kernel[(1,)](distances, *view.stride(), BLOCK_K=4, BLOCK_N=4)
