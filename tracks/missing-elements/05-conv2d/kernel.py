@@ -14,8 +14,8 @@ Missing: 35 blanks, in nine steps with one idea each.
            D taps          TODO 13 to 19        I output size    TODO 35
            E image tile    TODO 20 to 22
          A blank is three dots, `...`; a comment marks each missing import or decorator.
-Graded:  values  accurate to float32 accumulation: images and windows that are not square, every
-                 stride, padding and dilation, partial tiles
+Graded:  values  as accurate as float32 accumulation, for images and windows that are not square,
+                 every stride, padding and dilation, and partial tiles
          memory  no access is out of bounds, and every element of the result is stored once;
                  images and weights may have any strides; the kernel takes these as arguments, so
                  that nothing has to be copied

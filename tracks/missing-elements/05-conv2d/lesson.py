@@ -1,4 +1,4 @@
-"""Worked example: a sliding mean over rows, with its windows as a matrix, borders and times."""
+"""Worked example: a sliding mean over rows: the matrix of windows, the borders, and times."""
 
 from __future__ import annotations
 

@@ -84,8 +84,10 @@ def show_digits() -> None:
     columns = [apply(kernel, x).tolist() for kernel in (erfc_by_subtraction_kernel, erfc_kernel)]
     for number, subtracted, found in zip(x.tolist(), *columns, strict=True):
         print(f"   {number:.0f} {subtracted:15.7g} {found:15.7g} {math.erfc(number):15.9g}")
-    print("   erf(4) is 1 - 1.5e-8, and the last float32 before 1 is 1 - 6e-8: the difference")
-    print("   is 0. Calling the library is not only shorter, it is also more accurate.")
+    print("   erf(4) is 1 - 1.5e-8, and the largest float32 below 1 is 1 - 6e-8: it is rounded")
+    print("   to 1, and 1 - 1 is 0. Calling the library is not only shorter, it is also more")
+    print("   accurate.")
+
 
 
 def show_types() -> None:
