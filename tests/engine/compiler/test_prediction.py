@@ -314,11 +314,11 @@ def test_copies_in_words_cost_cycles_by_their_sectors(sectors, cycles):
     programs, rounds = 1 << 14, 8
     requests = programs * rounds * 2 * binary.warps  # 1024 elements by 128 threads of 4
     whole = row(at, "load", "x_ptr", 32 * requests)
-    known = msgspec.structs.replace(whole, requests=requests, request_sectors=sectors * requests,
-                                    request_lines=requests, request_bytes=whole.bytes)
+    copied = msgspec.structs.replace(whole, requests=requests, request_sectors=sectors * requests,
+                                     request_lines=requests, request_bytes=whole.bytes)
 
     predicted = predict(binary, dataclasses.replace(code, instructions=steps),
-                        survey(programs, [known], {at: float(rounds)}), H200)
+                        survey(programs, [copied], {at: float(rounds)}), H200)
 
     busy = requests * cycles / H200.multiprocessors / H200.clock
     assert predicted.pipes["lsu"] == pytest.approx(busy, rel=0.25)

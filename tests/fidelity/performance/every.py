@@ -24,7 +24,7 @@ from . import (
 
 HELD_OUT = (*held_out.CASES, *held_out_products.CASES)
 """Kernels that the timing model was not fitted to. Only their times count: their defects are not
-listed, and they are no part of ``CASES``."""
+listed, and they are not part of ``CASES``."""
 
 CASES = (*(case for room in (elementwise, rows, transposes, reductions, gathers, products,
                             attention, loops, styles, strangers, steps)

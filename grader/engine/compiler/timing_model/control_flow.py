@@ -211,17 +211,17 @@ def with_calls(flow: Flow, code: Code) -> Flow:
     """
     steps = code.instructions
     returns = [number for number, step in enumerate(steps) if step.name == "RET"]
-    ends = [number for number, step in enumerate(steps)
-            if step.name == "EXIT" and number < (returns or [0])[0]]
-    if not ends:
+    end = max((number for number, step in enumerate(steps[:min(returns, default=0)])
+               if step.name == "EXIT"), default=None)
+    if end is None:
         return flow
     calls: dict[int, float] = {}
     nested = 0
-    for step, runs in zip(steps[:ends[-1]], flow.runs, strict=False):
+    for step, runs in zip(steps[:end], flow.runs, strict=False):
         nested += {"BSSY": 1, "BSYNC": -1}.get(step.name, 0)
         if step.name == "CALL" and not nested and (symbol := _SUBROUTINE.search(str(step))):
             calls[int(symbol[1])] = calls.get(int(symbol[1]), 0.0) + runs
-    changed, first = list(flow.runs), ends[-1] + 1
+    changed, first = list(flow.runs), end + 1
     for number, last in enumerate(returns):
         changed[first:last + 1] = [calls.get(number, 0.0)] * (last + 1 - first)
         first = last + 1

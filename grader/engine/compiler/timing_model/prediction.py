@@ -217,10 +217,11 @@ def _busy(binary: Binary, code: Code, flow: Flow, survey: Survey, target: Target
           ) -> dict[Pipe, float]:
     """Cycles for which one program occupies each pipe of its SM."""
     pipes: dict[Pipe, float] = dict.fromkeys(PIPES, 0.0)
+    dot_on_fma = binary.dot and not binary.tensor_cores
     ways, sectors = _ways(binary), _sectors_of_request(survey)
     for step, runs in zip(code.instructions, flow.runs, strict=True):
         if runs:
-            price = cost(step, target, binary.dot and not binary.tensor_cores)
+            price = cost(step, target, dot_on_fma)
             busy = price.busy
             if step.name == "LDGSTS" and width(step) == _WORD:
                 busy = _NARROW_COPY * sectors.get(step.line, _WORD * WARP / SECTOR)
@@ -346,18 +347,18 @@ def _l2(binary: Binary, survey: Survey, target: Target) -> float:
 
 def _walks(row: Traffic, survey: Survey) -> bool:
     """Whether the iterations of a loop load further parts of the same sectors."""
-    return _loops(row, survey) and row.redundancy >= _SEVERAL and \
+    return _runs(row, survey) > 1 and row.redundancy >= _SEVERAL and \
         row.bytes <= _TWICE * row.unique_sectors * SECTOR
 
 
-def _loops(row: Traffic, survey: Survey) -> bool:
-    return row.line is not None and survey.executions.get(row.line, 1.0) > 1
+def _runs(row: Traffic, survey: Survey) -> float:
+    """How often one program executes the line of an access."""
+    return 1.0 if row.line is None else survey.executions.get(row.line, 1.0)
 
 
 def _in_flight(row: Traffic, survey: Survey) -> float:
     """Bytes of the sectors that one program accesses in an iteration."""
-    runs = survey.executions.get(row.line or 0, 1.0)
-    return row.sectors * SECTOR / (survey.programs * runs)
+    return row.sectors * SECTOR / (survey.programs * _runs(row, survey))
 
 
 def _resident(binary: Binary, survey: Survey, target: Target) -> int:
