@@ -13,6 +13,10 @@ def main() -> None:
     try:
         interrupts.install()
         _open_closed_streams()
+        if sys.argv[1:2] == ["grade"] and "--help" not in sys.argv:
+            from tritonlab.grading import ahead
+
+            ahead.start()
         from tritonlab.cli import app
 
         app.main()

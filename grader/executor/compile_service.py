@@ -18,7 +18,7 @@ from grader.engine.compiler.compile import (
 )
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.ptx import lines as ptx_lines
-from grader.engine.compiler.sass import CannotDisassemble, Code, begin_code, live_registers
+from grader.engine.compiler.sass import CannotDisassemble, Code, begin_code, begin_codes, live_registers
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.timing_model.prediction import predict, predict_call
 from grader.executor.binding import LaunchRefused, without_memory
@@ -110,11 +110,15 @@ class CompileHandler(KernelService):
                 "launches": [one and asdict(one) for one in each]}
 
     def _disassemble(self, request: Json, fds: Sequence[int]) -> Json:
-        """Begins to disassemble launches, for ``_time``: each takes another CPU 0.2 s."""
-        recording, target = _asked(request)
-        for launch in recording.launches:
-            if self._launch(launch, target, whole=True).get("binary"):
-                self._begin_code(launch, target)
+        """Begins to disassemble launches of several recordings, for ``_time``."""
+        target = targets.find(str(request.get("target")))
+        every = {id(code): code for data in request.get("recordings", ())
+                 for launch in model.from_json(data).launches
+                 if self._launch(launch, target, whole=True).get("binary")
+                 for code in [self._code(launch, target)]}
+        new = [code for key, code in every.items() if key not in self._begun]
+        self._begun |= {id(code): (code, listed)
+                        for code, listed in zip(new, begin_codes(new), strict=True)}
         return {"status": "done"}
 
     def _variants(self, request: Json, fds: Sequence[int]) -> Json:

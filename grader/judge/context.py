@@ -275,6 +275,7 @@ class Context:
         Two CPUs have time for the others if values go first. Otherwise the gate's result begins
         them.
         """
+        timed: dict[str, list[Recording]] = {}  # by the name of the target
         for case in filter(oversized.waits_for_code, self.schedule.cases):
             with suppress(Stopped, OutOfTime):  # which the case itself reports
                 inputs = self.outlines(case)
@@ -284,7 +285,12 @@ class Context:
                         case.limits.target else self.gate.target
                     self.code[case.name] = CodeBegun(
                         recording, inputs, target, self.session(case).begin_compile(
-                            recording, target, whole=True, timed=oversized.is_measured(case)))
+                            recording, target, whole=True))
+                    if oversized.is_measured(case):
+                        timed.setdefault(target.name, []).append(recording)
+        for name, recordings in timed.items():
+            with suppress(Stopped, OutOfTime):
+                self._session.begin_listings(recordings, targets.find(name))
         if self.values_first or len(os.sched_getaffinity(0)) > 2:
             self.gate.begin()
 

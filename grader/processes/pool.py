@@ -160,8 +160,7 @@ class Processes:
             case "executor":
                 process = next(self._turns)
             case "compiler":
-                least = self._n_compiled.index(min(self._n_compiled))
-                number = self._compiled_by.setdefault(alike, least)
+                number = self.compiler_of(alike)
                 self._n_compiled[number] += 1
                 process = self._compilers[number]
             case _:
@@ -177,6 +176,11 @@ class Processes:
             return self._with_figures(child, answer, seconds, task) if role == "worker" else answer
 
         return replied
+
+    def compiler_of(self, alike: Hashable) -> int:
+        """The place of the compiler that gets what is alike."""
+        least = self._n_compiled.index(min(self._n_compiled))
+        return self._compiled_by.setdefault(alike, least)
 
     def _with_figures(self, worker: Child, reply: dict[str, Any], seconds: float,
                       task: str) -> dict[str, Any]:

@@ -248,13 +248,12 @@ class Session(AbstractContextManager["Session"]):
         return _begun(begin, lambda reply: replies.trace_of(reply, results))()
 
     def begin_compile(self, recording: Recording, target: Target, *,
-                      whole: bool = False, timed: bool = False) -> Later[replies.Compiled]:
+                      whole: bool = False) -> Later[replies.Compiled]:
         """Begins to compile the recorded launches.
 
         Args:
             target: the GPU that they are compiled for.
             whole: give a binary for each launch; otherwise some may be read by the front end only.
-            timed: what is compiled is disassembled as well, since its time is asked for later.
         """
         kept = [self._kept.read(launch, target, whole=whole) for launch in recording.launches]
         missing = [number for number, answer in enumerate(kept) if answer is None]
@@ -262,9 +261,6 @@ class Session(AbstractContextManager["Session"]):
                      "compile", part, target, "compiling a kernel", lambda reply: reply,
                      whole=whole))
                  for numbers, part in _by_form(recording, missing)]
-        for _, part in _by_form(recording, range(len(kept))) if timed and missing else ():
-            self._begin_compiler("disassemble", part, target, "listing a kernel",
-                                 lambda reply: reply)
 
         def answers_of(part: Recording, reply: Later[dict[str, Any]]) -> list[Any]:
             answers = replies.answers_of(reply(), part)
@@ -288,6 +284,21 @@ class Session(AbstractContextManager["Session"]):
             return replies.compiled_of(answers, recording)
 
         return waited
+
+    def begin_listings(self, recordings: Sequence[Recording], target: Target) -> None:
+        """Begins to disassemble launches that are being compiled, before their time is asked for.
+
+        Launches whose code was kept are left out, as their time was kept too.
+        """
+        parts: dict[int, list[Recording]] = {}
+        for recording in recordings:
+            if any(self._kept.read(one, target, whole=True) is None for one in recording.launches):
+                for _, part in _by_form(recording, range(len(recording.launches))):
+                    place = self.processes.compiler_of(form(part.launches[0]))
+                    parts.setdefault(place, []).append(part)
+        for some in parts.values():
+            self._begin_compiler("disassemble", some[0], target, "listing kernels",
+                                 lambda reply: reply, recordings=list(map(to_json, some)))
 
     def variants(self, recordings: Sequence[Recording], target: Target) -> list[replies.Variant]:
         """Returns the variant of its kernel that Triton would compile for each launch."""

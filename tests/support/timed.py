@@ -131,14 +131,18 @@ def target(capability: int) -> Target:
 @functools.cache
 def made(name: str, capability: int = 90, **choice: Any) -> tuple[Binary, Code]:
     """Compile one of the kernels above, as ``CALLS`` says and ``choice`` changes."""
-    gpu = target(capability)
+    compiled, options = compiled_call(name, capability, **choice)
+    return binary_of(compiled, target(capability), name, options), code_of(compiled)
+
+
+def compiled_call(name: str, capability: int = 90, **choice: Any) -> tuple[Any, dict[str, Any]]:
+    """The same as Triton's CompiledKernel, and the options of its launch."""
     kernel, usual = CALLS[name]
     chosen = usual | choice
     dtype = chosen.pop("dtype", "float32")
     options = {key: chosen.pop(key) for key in ("num_warps", "num_stages") if key in chosen}
     arguments = {key: chosen.get(key, address(dtype, 0)) for key in kernel.arg_names}
-    compiled = build(kernel, arguments, options, gpu)
-    return binary_of(compiled, gpu, name, options), code_of(compiled)
+    return build(kernel, arguments, options, target(capability)), options
 
 
 CALLS: dict[str, tuple[Any, dict[str, Any]]] = {

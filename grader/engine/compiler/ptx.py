@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import PurePath
 from typing import NamedTuple
@@ -37,7 +37,14 @@ _ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 _NOT_CODE = re.compile(
     r"^[ \t]*(?:\.(?:file|loc)\b.*|\$L__(?:tmp|func_begin|func_end|info_string)\d+:)",
     re.MULTILINE)
-_DEBUGGING = re.compile(r"\.section[ \t]+\.debug_\w+\s*\{[^}]*\}")
+_DEBUGGING = re.compile(r"\.section[ \t]+\.(?P<name>debug_\w+)\s*\{(?P<data>[^}]*)\}")
+_HEADER = re.compile(r"^\.(?:version|target|address_size)[ \t].*\n", re.MULTILINE)
+_FILE_NUMBER = re.compile(r"((?:^[ \t]*\.loc|\binlined_at)[ \t]+)(\d+)", re.MULTILINE)
+_DECLARED = re.compile(r"^\.extern[ \t].*;\n", re.MULTILINE)
+_GLOBAL_NAME = re.compile(
+    r"^(?:\.visible[ \t]+|\.weak[ \t]+)?\.(?:entry|func|global|const)\b[^({=;\[\n]*?([\w$]+)"
+    r"[ \t]*(?=[({=;\[])", re.MULTILINE)
+_MODULE_LABEL = re.compile(r"\$L__\w+")
 
 
 class PtxInstruction(NamedTuple):
@@ -123,6 +130,39 @@ def with_numbered_calls(ptx: str) -> tuple[str, dict[int, tuple[int, ...]]]:
 
     text = _LOCATION.sub(numbered, ptx)
     return text, {number: lines for lines, number in numbers.items()}
+
+
+def merged(texts: Sequence[str]) -> str:
+    """One module of several: what text ``n`` defines gets the suffix ``__n``.
+
+    Assembling it gives each kernel the same instructions and lines as its own module. Data that
+    only a debugger needs is left out.
+
+    Raises:
+        ValueError: they are written for different targets or versions of PTX.
+    """
+    headers = {tuple(_HEADER.findall(text)) for text in texts}
+    if len(headers) > 1:
+        raise ValueError("modules for different targets")
+    files: dict[str, int] = {}
+    code, names, declared = [], [], dict[str, None]()
+    for number, text in enumerate(texts):
+        numbers = {row[1]: files.setdefault(row[0].split(row[1], 1)[1], len(files) + 1)
+                   for row in _FILE.finditer(text)}
+        own = "|".join(sorted(map(re.escape, set(_GLOBAL_NAME.findall(text))), key=len,
+                              reverse=True))
+        renamed = re.sub(rf"(?<![\w$%.])(?:{own})(?=\b|_param_)|{_MODULE_LABEL.pattern}",
+                         lambda name, number=number: f"{name[0]}__{number}", text)
+        names += [data["data"] for data in _DEBUGGING.finditer(renamed)
+                  if data["name"] == "debug_str"]
+        for pattern in (_HEADER, _FILE, _DEBUGGING):
+            renamed = pattern.sub("", renamed)
+        declared |= dict.fromkeys(_DECLARED.findall(renamed))
+        code.append(_FILE_NUMBER.sub(lambda place, numbers=numbers: f"{place[1]}{numbers[place[2]]}",
+                                     _DECLARED.sub("", renamed)))
+    sources = (f"\t.file\t{number}{path}\n" for path, number in files.items())
+    strings = ("\t.section\t.debug_str\n\t{\n", *names, "\t}\n") if names else ()
+    return "".join((*headers.pop(), *declared, *code, *sources, *strings))
 
 
 def instructions(ptx: str) -> Iterator[PtxInstruction]:

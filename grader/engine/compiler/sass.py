@@ -5,7 +5,8 @@ import re
 import struct
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
@@ -15,6 +16,7 @@ from triton.compiler.compiler import make_backend
 
 from grader.engine.compiler.ptx import (
     attributed_to_callers,
+    merged,
     own_file,
     repaired,
     with_numbered_calls,
@@ -22,6 +24,7 @@ from grader.engine.compiler.ptx import (
 
 _SECONDS = 60.0  # nvdisasm needs 0.2
 _AT_ONCE = 2  # processes of nvdisasm
+_SHORT = 100_000  # characters of PTX, which are assembled again before nvdisasm would have started
 _LINES = ("-gi", "-ndf")  # with inlined calls, without an analysis that adds nothing here
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _SCHEDULE = re.compile(r"\s+(?:&|\?)\w.*$")  # what some versions print behind an instruction
@@ -29,7 +32,8 @@ _LABEL = re.compile(r"(\.L_\w+):")
 _PLACE = re.compile(r'File "([^"]+)", line (\d+)')
 _TARGET = re.compile(r"`\((\.L_\w+)\)")
 _PREDICATE = re.compile(r"@(!?U?P(?:T|\d+))\s+")
-_SECTION = ".section\t.text."
+_TEXT = ".text."
+_SECTION = f".section\t{_TEXT}"
 _LIVE = re.compile(r"// \|\s*(\d+)")  # general registers stand in the first column
 
 
@@ -79,17 +83,46 @@ def code_of(compiled: Any) -> Code:
 
 def begin_code(compiled: Any) -> Callable[[], Code]:
     """Begins what ``code_of`` does; the function that is returned waits for it."""
+    return begin_codes([compiled])[0]
+
+
+def begin_codes(every: Sequence[Any]) -> list[Callable[[], Code]]:
+    """Begins what ``code_of`` does for several, by one process where that is faster."""
+    texts = [with_numbered_calls(attributed_to_callers(repaired(one.asm["ptx"]))) for one in every]
+    short = [number for number, (text, _) in enumerate(texts)
+             if len(text) < _SHORT or text != every[number].asm["ptx"]]
+    begun: dict[int, Callable[[], Code]] = {}
+    if len(short) > 1:
+        with suppress(ValueError):
+            image = _assembled(merged([texts[number][0] for number in short]), every[0].metadata)
+            code = machine_code(image) if image else {}
+            for place, number in enumerate(short):
+                one, name = every[number], every[number].metadata.name
+                if code.get(f"{_TEXT}{name}__{place}") == machine_code(
+                        one.asm["cubin"])[f"{_TEXT}{name}"]:
+                    begun[number] = _listed(image, f"{name}__{place}", own_file(one.asm["ptx"]),
+                                            texts[number][1])
+    return [begun.get(number) or _begun_alone(one, *texts[number])
+            for number, one in enumerate(every)]
+
+
+def _begun_alone(compiled: Any, text: str, calls: Mapping[int, tuple[int, ...]],
+                 ) -> Callable[[], Code]:
     cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
-    name, own = compiled.metadata.name, own_file(ptx)
-    corrected, calls = with_numbered_calls(attributed_to_callers(repaired(ptx)))
     exact = True
-    if corrected != ptx:
-        reassembled = _assembled(corrected, compiled.metadata)
+    if text != ptx:
+        reassembled = _assembled(text, compiled.metadata)
         exact = reassembled is not None and machine_code(reassembled) == machine_code(cubin)
         if exact and reassembled is not None:
             cubin = reassembled
         else:
             calls = {}
+    return _listed(cubin, compiled.metadata.name, own_file(ptx), calls, exact=exact)
+
+
+def _listed(cubin: bytes, name: str, own: str, calls: Mapping[int, tuple[int, ...]], *,
+            exact: bool = True) -> Callable[[], Code]:
+    """Begins to disassemble a kernel; ``calls`` are those that are numbered as lines."""
     _listing(cubin, *_LINES)
 
     def code() -> Code:
@@ -197,21 +230,22 @@ def _parsed(listing: str, kernel: str, file: str) -> Iterator[SassInstruction]:
     steps: list[tuple[int, str, tuple[int, ...]]] = []
     waiting: list[str] = []  # labels of the next address
     frames: list[str] = []  # of the next instruction, the innermost first
+    last: list[str] = []  # of the instruction before the kernel
     lines: tuple[int, ...] = ()
     inside = False
     for row in listing.splitlines():
         if _SECTION in row:
             inside = _section(row) == kernel
-        elif not inside:
-            continue
         elif "//##" in row:
             frames.append(row)
+        elif not inside:  # its last location is also that of the next kernel, unless that has one
+            last, frames = frames or last, []
         elif label := _LABEL.match(row):
             waiting.append(label[1])
         elif step := _STEP.match(row):
             address = int(step[1], 16)
-            if frames:
-                lines, frames = _own_lines(frames, file), []
+            if frames or last:
+                lines, frames, last = _own_lines(frames or last, file), [], []
             labels |= dict.fromkeys(waiting, address)
             waiting.clear()
             steps.append((address, step[2], lines))
@@ -263,6 +297,6 @@ def machine_code(cubin: bytes) -> dict[str, bytes]:
     sections = {}
     for name, _, _, _, offset, length in heads:
         title = cubin[strings + name:cubin.index(b"\0", strings + name)].decode()
-        if title.startswith(".text."):
+        if title.startswith(_TEXT):
             sections[title] = cubin[offset:offset + length]
     return sections

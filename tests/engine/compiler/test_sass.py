@@ -155,6 +155,45 @@ def test_listings_are_made_beside_each_other_a_few_at_a_time():
     assert sass._Listing._running == []
 
 
+def test_kernels_that_are_listed_together_have_the_code_and_the_lines_of_each_alone():
+    names = ["add", "sum", "sine", "count", "matmul", "add"]
+    kernels = [timed.compiled_call(name, **choice)[0] for name, choice in zip(
+        names, [{}, {}, {}, {}, {}, {"n": 1023}], strict=True)]
+    alone = [code_of(kernel) for kernel in kernels]
+    sass._listing.cache_clear()
+
+    together = [code() for code in sass.begin_codes(kernels)]
+
+    assert sass._listing.cache_info().currsize == 1
+    assert [code.exact_lines for code in together] == [True] * len(names)
+    for one, other in zip(alone, together, strict=True):
+        assert [(step.address, step.opcode, step.line, step.target, step.calls)
+                for step in one.instructions] == \
+            [(step.address, step.opcode, step.line, step.target, step.calls)
+             for step in other.instructions]
+
+
+def test_kernels_for_different_gpus_are_listed_one_by_one():
+    kernels = [compiled(80), compiled(90)]
+
+    with pytest.raises(ValueError, match="different targets"):
+        reader.merged([kernel.asm["ptx"] for kernel in kernels])
+    assert [code().instructions for code in sass.begin_codes(kernels)] == \
+        [code_of(kernel).instructions for kernel in kernels]
+
+
+def test_a_kernel_whose_code_differs_in_one_module_is_listed_alone(monkeypatch):
+    kernels = [compiled(), timed.compiled_call("count")[0]]
+    alone = [code_of(kernel) for kernel in kernels]
+    merged = sass.merged
+    monkeypatch.setattr(sass, "merged", lambda texts: merged(
+        [texts[0].replace("add.f32", "sub.f32"), texts[1]]))
+
+    together = [code() for code in sass.begin_codes(kernels)]
+
+    assert together == alone
+
+
 def test_what_is_no_machine_code_is_refused():
     with pytest.raises(CannotDisassemble):
         disassembled(b"nothing", "kernel")
