@@ -131,12 +131,13 @@ def heads(batches: int, count: int, queries: Size, width: int, dtype: str = "flo
 
 
 def near(score: float, width: int, queries: int, keys: int, dtype: str = "float32",
-         value: float = 0.0) -> tuple[Input, Input, Input]:
-    """Two heads whose scores all lie near a number, and the values near another one."""
+         value: float | None = None) -> tuple[Input, Input, Input]:
+    """Two heads whose scores all lie near a number; ``value``: what all values are."""
     size = math.sqrt(abs(score)) / width**0.25
     return (rand(1, 2, queries, width, dtype=dtype, mean=size, std=0.1),
             rand(1, 2, keys, width, dtype=dtype, mean=math.copysign(size, score), std=0.1),
-            rand(1, 2, keys, width, dtype=dtype, mean=value))
+            rand(1, 2, keys, width, dtype=dtype) if value is None else
+            rand(1, 2, keys, width, dtype=dtype, mean=value, std=0.0))
 
 
 def zero_and_five(keys: int) -> tuple[Input, Input, Input]:
@@ -283,6 +284,7 @@ suite = Suite(
                       *near(score, 32, 70, 70, dtype), *options)
           for score in (-FAR_SCORE, FAR_SCORE) for dtype in ("float32", HALF)
           for mask, options in MASKS.items()),
+        # Which key outweighs the others is decided by roundings: only equal values say what is right.
         correctness("all scores near -15000 in float32",
                     *near(-FARTHER_SCORE, 32, 70, 70, value=4.0)),
         *(correctness(f"65 queries spread by 30 in {dtype}, {mask}",

@@ -1,4 +1,4 @@
-"""Kernels without products, written after the timing model and without a look at it."""
+"""Kernels without products, of the second trial of the timing model."""
 
 from __future__ import annotations
 

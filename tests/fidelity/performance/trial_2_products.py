@@ -1,4 +1,4 @@
-"""Products and attention, written after the timing model and without a look at it."""
+"""Products and attention, of the second trial of the timing model."""
 
 from __future__ import annotations
 
