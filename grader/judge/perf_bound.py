@@ -19,6 +19,7 @@ from grader.engine.compiler.time_lower_bound import (
     sm_seconds,
     used_sms,
 )
+from grader.engine.compiler.timing_model.accuracy import stated_error
 from grader.engine.gpu import measurement
 from grader.engine.gpu.measurement import percent
 from grader.finding import fault
@@ -30,7 +31,7 @@ from grader.report import CaseResult, Finding, Skip, Verdict
 from grader.suite import Case, Cost, Limits, Suite
 
 PROVED = 0.9  # the bound has to lie below a threshold by a tenth: its bytes come from a sample
-EXPECTED = 0.1  # a prediction must pass a threshold by so much; it is seldom nearer to the truth
+EXPECTED = 0.1  # share by which a prediction must exceed a threshold, besides its stated error
 WHOLE = 0.99  # of the bytes that a job needs: less moves only where something is left out
 MATMUL_OF_PEAK = (0.6, 0.8)
 """Large matrices are multiplied by a good library at no less and no more than these shares of the
@@ -198,7 +199,8 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
                 "required bytes were observed")
     if failed:
         return f"a GPU is needed; {prediction}, but a case before this one has failed"
-    if share >= limits.pass_at + EXPECTED:
+    error = stated_error(examined.prediction.unit(examined.prediction.bound))
+    if share >= max(limits.pass_at + EXPECTED, limits.pass_at * error):
         return f"{_LIKELY}; {prediction}"
     return f"a GPU is needed; {prediction}"
 

@@ -106,7 +106,8 @@ def layer_norm_backward(dy: torch.Tensor, x: torch.Tensor, weight: torch.Tensor,
         pointwise=rstd * (4 * inner + h_off * mean_gh + h * mean_off
                           + KAPPA * FLOAT32 * h_off * mean_off),
         reduced=rstd * (mean_g + h * mean_gh + 0.5 * inner), length=columns)
-    dw = Amplitude((dy.abs() * h_off).sum(0), (dy.abs() * h).sum(0), max(1, rows))
+    # All of dw shares the roundings of a row's deviation: they count as one more term of the sum.
+    dw = Amplitude((dy.abs() * h_off).sum(0), (dy.abs() * h).sum(0), 1 + rows)
     return dx, dw, Amplitude(reduced=dy.abs().sum(0), length=max(1, rows))
 
 
