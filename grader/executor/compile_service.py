@@ -18,7 +18,13 @@ from grader.engine.compiler.compile import (
 )
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.ptx import lines as ptx_lines
-from grader.engine.compiler.sass import CannotDisassemble, Code, begin_code, begin_codes, live_registers
+from grader.engine.compiler.sass import (
+    CannotDisassemble,
+    Code,
+    begin_code,
+    begin_codes,
+    live_registers,
+)
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.timing_model.prediction import predict, predict_call
 from grader.executor.binding import LaunchRefused, without_memory

@@ -87,12 +87,15 @@ class Examined:
 
 def recordings_of(session: Session, inputs: Sequence[Any],
                   most: int) -> tuple[list[Recording], list[Finding]]:
-    """The recordings of a call with each configuration of its autotuners, or why there are none."""
+    """The recordings of a call with each configuration of its autotuners.
+
+    They end with one that cannot be used, for which there are findings.
+    """
     recordings: list[Recording] = []
     for outcome in session.configurations(inputs, most):
         findings = unusable(outcome)
         if findings or outcome.recording is None:
-            return [], findings
+            return recordings, findings
         recordings.append(outcome.recording)
     return recordings, []
 
@@ -107,18 +110,35 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
 
     Args and raises: as of ``examine``.
     """
+    recordings, findings = recordings_of(session, inputs, MOST_CONFIGURATIONS)
+    surveys = [begun] * len(recordings)
+    if len(recordings) > 1:
+        surveys = _begin_surveys(session, recordings, inputs, target)
     candidates: list[Examined] = []
-    for outcome in session.configurations(inputs, MOST_CONFIGURATIONS):
-        findings = unusable(outcome)
-        if findings or outcome.recording is None:
-            return Examined(findings=tuple(findings))
-        examined = examine(session, outcome.recording, inputs, source, target,
-                           listings=listings, causes=causes, begun=begun)
+    for recording, survey in zip(recordings, surveys, strict=True):
+        examined = examine(session, recording, inputs, source, target,
+                           listings=listings, causes=causes, begun=survey)
         if any(finding.code != "T05" for finding in examined.findings):
             return examined
         candidates.append(examined)
+    if findings or not candidates:
+        return Examined(findings=tuple(findings))
     return min(candidates, key=lambda one: (
         bool(one.findings), one.prediction.seconds if one.prediction else math.inf))
+
+
+def _begin_surveys(session: Session, recordings: Sequence[Recording], inputs: Sequence[Any],
+                   target: Target) -> list[SurveyBegun | None]:
+    """Has all recordings compiled and listed, each surveyed while the next one is compiled."""
+    compiled = [session.begin_compile(one, target, whole=True, apart=number)
+                for number, one in enumerate(recordings)]
+    session.begin_listings(recordings, target)
+    surveys: list[SurveyBegun | None] = []
+    for recording, code in zip(recordings, compiled, strict=True):
+        binaries = code().binaries
+        surveys.append(SurveyBegun(recording, begin_survey(
+            session, recording, inputs, binaries, target)) if binaries else None)
+    return surveys
 
 
 def examine(session: Session, recording: Recording, inputs: Sequence[Any], source: str,

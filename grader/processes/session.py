@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import torch
-from msgspec import to_builtins
+from msgspec import msgpack, to_builtins
 
 from grader.engine.compiler import targets
 from grader.engine.compiler.targets import Target
@@ -79,6 +79,7 @@ class Session(AbstractContextManager["Session"]):
                                    values_first=values_first, time_limit=time_limit)
         self._kept = LaunchCache(submitted.text,
                                  disk=lambda: sandbox.isolation.landlock > 0)
+        self._apart: dict[bytes, Hashable] = {}  # keys of compilers by encoded launches
         self._function = Function(entry)
         self._drivers = ""  # the text of calls.py, for a function that is called by a driver
 
@@ -248,19 +249,22 @@ class Session(AbstractContextManager["Session"]):
         return _begun(begin, lambda reply: replies.trace_of(reply, results))()
 
     def begin_compile(self, recording: Recording, target: Target, *,
-                      whole: bool = False) -> Later[replies.Compiled]:
+                      whole: bool = False, apart: int = 0) -> Later[replies.Compiled]:
         """Begins to compile the recorded launches.
 
         Args:
             target: the GPU that they are compiled for.
             whole: give a binary for each launch; otherwise some may be read by the front end only.
+            apart: unless 0, launches with other numbers may be compiled by other compilers.
         """
+        for launch in recording.launches if apart else ():
+            self._apart.setdefault(msgpack.encode(launch), (form(launch), apart))
         kept = [self._kept.read(launch, target, whole=whole) for launch in recording.launches]
         missing = [number for number, answer in enumerate(kept) if answer is None]
         parts = [(numbers, part, self._begin_compiler(
                      "compile", part, target, "compiling a kernel", lambda reply: reply,
                      whole=whole))
-                 for numbers, part in _by_form(recording, missing)]
+                 for numbers, part in self._by_compiler(recording, missing)]
 
         def answers_of(part: Recording, reply: Later[dict[str, Any]]) -> list[Any]:
             answers = replies.answers_of(reply(), part)
@@ -293,8 +297,8 @@ class Session(AbstractContextManager["Session"]):
         parts: dict[int, list[Recording]] = {}
         for recording in recordings:
             if any(self._kept.read(one, target, whole=True) is None for one in recording.launches):
-                for _, part in _by_form(recording, range(len(recording.launches))):
-                    place = self.processes.compiler_of(form(part.launches[0]))
+                for _, part in self._by_compiler(recording, range(len(recording.launches))):
+                    place = self.processes.compiler_of(self._alike(part.launches[0]))
                     parts.setdefault(place, []).append(part)
         for some in parts.values():
             self._begin_compiler("disassemble", some[0], target, "listing kernels",
@@ -344,12 +348,12 @@ class Session(AbstractContextManager["Session"]):
 
         reply: dict[str, Any] = {"status": "done", "launches": [None] * len(surveys), "whole": None}
         times = replies.times_of(reply, recording)
-        for numbers, _ in _by_form(recording, range(len(surveys))):
+        for numbers, _ in self._by_compiler(recording, range(len(surveys))):
             reply = self._begin_compiler(
                 "time", recording, target, "timing a kernel", lambda reply: reply,
                 surveys=[survey and survey.to_dict() for survey in surveys],
                 timed=reply["launches"], mine=[n in numbers for n in range(len(surveys))],
-                alike=form(recording.launches[numbers[0]]))()
+                alike=self._alike(recording.launches[numbers[0]]))()
             times = replies.times_of(reply, recording)  # checked before they are used or kept
         self._kept.write_times(recording, surveys, target, reply)
         return times
@@ -359,7 +363,7 @@ class Session(AbstractContextManager["Session"]):
         """Returns the code of the launch at place ``number`` of the recording."""
         return self._begin_compiler("list", recording, target, "listing a kernel",
                                     replies.listings_of, launch=number,
-                                    alike=form(recording.launches[number]))()
+                                    alike=self._alike(recording.launches[number]))()
 
     def _begin_compiler(self, op: str, recording: Recording, target: Target, task: str,
                         read: Callable[[dict[str, Any]], T], *, alike: Hashable = None,
@@ -368,10 +372,23 @@ class Session(AbstractContextManager["Session"]):
 
         By default the key is the form of the first launch.
         """
-        alike = alike or next(map(form, recording.launches), None)
+        alike = alike or next(map(self._alike, recording.launches), None)
         request = {"op": op, "recording": to_json(recording), "target": target.name, **more}
         return _begun(lambda: self.processes.ask("compiler", request, [], COMPILE_S, task,
                                                  alike=alike), read)
+
+    def _alike(self, launch: Launch) -> Hashable:
+        """The key of the compiler that gets a launch: its form, unless it is compiled apart."""
+        apart = self._apart and self._apart.get(msgpack.encode(launch))
+        return apart or form(launch)
+
+    def _by_compiler(self, recording: Recording,
+                     numbers: Iterable[int]) -> list[tuple[list[int], Recording]]:
+        """Parts of a recording for one compiler each: places of launches, and these alone."""
+        places: dict[Hashable, list[int]] = {}
+        for number in numbers:
+            places.setdefault(self._alike(recording.launches[number]), []).append(number)
+        return [(some, _only(recording, some)) for some in places.values()]
 
     def wake_gpu(self) -> None:
         """Begins to start CUDA in the GPU process, which takes seconds; ``look`` then reports."""
@@ -479,15 +496,6 @@ def form(launch: Launch) -> Hashable:
     """A key that is equal for launches that may share operations."""
     dtypes = {view.dtype for argument in launch.arguments.values() for view in views_of(argument)}
     return launch.kernel, frozenset(dtypes)
-
-
-def _by_form(recording: Recording,
-             numbers: Iterable[int]) -> list[tuple[list[int], Recording]]:
-    """Parts of a recording for one compiler each: places of launches, and these launches alone."""
-    places: dict[Hashable, list[int]] = {}
-    for number in numbers:
-        places.setdefault(form(recording.launches[number]), []).append(number)
-    return [(some, _only(recording, some)) for some in places.values()]
 
 
 def _only(recording: Recording, numbers: Collection[int]) -> Recording:

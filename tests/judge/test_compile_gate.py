@@ -520,6 +520,34 @@ def test_two_compilers_share_what_is_not_alike_and_none_starts_in_vain(
     assert len(set(asked)) == forks.count("compiler")  # what is alike has one and the same
 
 
+def test_configurations_of_a_measured_case_are_compiled_by_both_and_listed_together(
+        graded, uncached, monkeypatch):
+    asked: list[tuple[str, int | None]] = []
+    ask = Processes.ask
+
+    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
+        later = ask(self, role, request, *args, **more)
+        if request["op"] in ("compile", "disassemble", "survey", "time"):
+            asked.append((request["op"], self._compiled_by.get(more.get("alike"))))
+        return later
+
+    monkeypatch.setattr(Processes, "ask", asks)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+    suite = replace(SMALL, cases=[performance("fast", rand(1 << 20), pass_at=0.01)])
+
+    configs = ", ".join(f"triton.Config({{'BLOCK': {size}}})" for size in (64, 128, 256, 512))
+    report = graded(KERNEL.replace(
+        "@triton.jit\n", f"@triton.autotune([{configs}], key=['n'])\n@triton.jit\n", 1).replace(
+        "(triton.cdiv(x.numel(), 64),)", "lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)",
+        1).replace(", BLOCK=64)", ")", 1), suite)
+
+    assert "GPU; predicted for the NVIDIA H100 SXM" in report.results[0].reason
+    assert {compiler for op, compiler in asked if op == "compile"} == {0, 1}
+    assert 1 <= [op for op, _ in asked].count("disassemble") <= 3
+    assert [op for op, _ in asked].count("survey") == [op for op, _ in asked].count("time") == 4
+    assert [op for op, _ in asked if op in ("survey", "time")][:4] == ["survey"] * 4
+
+
 TWO_KERNELS = with_launch("""
 @triton.jit
 def same_kernel(x_ptr, n, BLOCK: tl.constexpr):

@@ -91,6 +91,7 @@ def test_variants_are_asked_for_again_if_the_compiler_ended_with_an_earlier_kern
     monkeypatch.setattr(session, "to_json", lambda recording: recording)
     monkeypatch.setattr(session, "form", lambda launch: "a kernel")
     asking = object.__new__(session.Session)
+    asking._apart = {}
     asking.processes = SimpleNamespace(ask=lambda *_, **__: reply)
 
     variants = asking.variants([SimpleNamespace(launches=["a launch"])],

@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from math import ceil
 from pathlib import PurePath
 from typing import NamedTuple
@@ -44,7 +45,6 @@ _DECLARED = re.compile(r"^\.extern[ \t].*;\n", re.MULTILINE)
 _GLOBAL_NAME = re.compile(
     r"^(?:\.visible[ \t]+|\.weak[ \t]+)?\.(?:entry|func|global|const)\b[^({=;\[\n]*?([\w$]+)"
     r"[ \t]*(?=[({=;\[])", re.MULTILINE)
-_MODULE_LABEL = re.compile(r"\$L__\w+")
 
 
 class PtxInstruction(NamedTuple):
@@ -145,24 +145,31 @@ def merged(texts: Sequence[str]) -> str:
     if len(headers) > 1:
         raise ValueError("modules for different targets")
     files: dict[str, int] = {}
-    code, names, declared = [], [], dict[str, None]()
+    code, strings, declared = [], [], dict[str, None]()
     for number, text in enumerate(texts):
-        numbers = {row[1]: files.setdefault(row[0].split(row[1], 1)[1], len(files) + 1)
-                   for row in _FILE.finditer(text)}
-        own = "|".join(sorted(map(re.escape, set(_GLOBAL_NAME.findall(text))), key=len,
-                              reverse=True))
-        renamed = re.sub(rf"(?<![\w$%.])(?:{own})(?=\b|_param_)|{_MODULE_LABEL.pattern}",
-                         lambda name, number=number: f"{name[0]}__{number}", text)
-        names += [data["data"] for data in _DEBUGGING.finditer(renamed)
-                  if data["name"] == "debug_str"]
-        for pattern in (_HEADER, _FILE, _DEBUGGING):
-            renamed = pattern.sub("", renamed)
-        declared |= dict.fromkeys(_DECLARED.findall(renamed))
-        code.append(_FILE_NUMBER.sub(lambda place, numbers=numbers: f"{place[1]}{numbers[place[2]]}",
-                                     _DECLARED.sub("", renamed)))
+        module = _FILE_NUMBER.sub(partial(_with_number, {
+            row[1]: files.setdefault(row[0].split(row[1], 1)[1], len(files) + 1)
+            for row in _FILE.finditer(text)}), _with_suffix(text, f"__{number}"))
+        strings += [section["data"] for section in _DEBUGGING.finditer(module)
+                    if section["name"] == "debug_str"]
+        declared |= dict.fromkeys(_DECLARED.findall(module))
+        for pattern in (_HEADER, _FILE, _DEBUGGING, _DECLARED):
+            module = pattern.sub("", module)
+        code.append(module)
     sources = (f"\t.file\t{number}{path}\n" for path, number in files.items())
-    strings = ("\t.section\t.debug_str\n\t{\n", *names, "\t}\n") if names else ()
-    return "".join((*headers.pop(), *declared, *code, *sources, *strings))
+    names = ("\t.section\t.debug_str\n\t{\n", *strings, "\t}\n") if strings else ()
+    return "".join((*headers.pop(), *declared, *code, *sources, *names))
+
+
+def _with_suffix(ptx: str, suffix: str) -> str:
+    """The text with a suffix behind all names and labels that the module defines."""
+    names = sorted(map(re.escape, set(_GLOBAL_NAME.findall(ptx))), key=len, reverse=True)
+    return re.sub(rf"(?<![\w$%.])(?:{'|'.join(names)})(?=\b|_param_)|\$L__\w+",
+                  lambda name: name[0] + suffix, ptx)
+
+
+def _with_number(numbers: Mapping[str, int], place: re.Match[str]) -> str:
+    return f"{place[1]}{numbers[place[2]]}"
 
 
 def instructions(ptx: str) -> Iterator[PtxInstruction]:

@@ -87,21 +87,26 @@ def begin_code(compiled: Any) -> Callable[[], Code]:
 
 
 def begin_codes(every: Sequence[Any]) -> list[Callable[[], Code]]:
-    """Begins what ``code_of`` does for several, by one process where that is faster."""
+    """Begins what ``code_of`` does for several kernels.
+
+    Most of the time of nvdisasm is its start, so one process lists all that are assembled again
+    anyway, or quickly.
+    """
     texts = [with_numbered_calls(attributed_to_callers(repaired(one.asm["ptx"]))) for one in every]
-    short = [number for number, (text, _) in enumerate(texts)
-             if len(text) < _SHORT or text != every[number].asm["ptx"]]
+    together = [number for number, (text, _) in enumerate(texts)
+                if len(text) < _SHORT or text != every[number].asm["ptx"]]
+    image: bytes | None = None
+    if len(together) > 1:
+        with suppress(LookupError, ValueError):  # then each is listed alone
+            image = _assembled(merged([texts[number][0] for number in together]),
+                               every[0].metadata)
+    code = machine_code(image) if image else {}
     begun: dict[int, Callable[[], Code]] = {}
-    if len(short) > 1:
-        with suppress(ValueError):
-            image = _assembled(merged([texts[number][0] for number in short]), every[0].metadata)
-            code = machine_code(image) if image else {}
-            for place, number in enumerate(short):
-                one, name = every[number], every[number].metadata.name
-                if code.get(f"{_TEXT}{name}__{place}") == machine_code(
-                        one.asm["cubin"])[f"{_TEXT}{name}"]:
-                    begun[number] = _listed(image, f"{name}__{place}", own_file(one.asm["ptx"]),
-                                            texts[number][1])
+    for place, number in enumerate(together if image else ()):
+        one, name = every[number], f"{every[number].metadata.name}__{place}"
+        alone = machine_code(one.asm["cubin"])[f"{_TEXT}{one.metadata.name}"]
+        if image and code.get(f"{_TEXT}{name}") == alone:
+            begun[number] = _listed(image, name, own_file(one.asm["ptx"]), texts[number][1])
     return [begun.get(number) or _begun_alone(one, *texts[number])
             for number, one in enumerate(every)]
 
@@ -125,12 +130,11 @@ def _listed(cubin: bytes, name: str, own: str, calls: Mapping[int, tuple[int, ..
     """Begins to disassemble a kernel; ``calls`` are those that are numbered as lines."""
     _listing(cubin, *_LINES)
 
-    def code() -> Code:
-        return Code(tuple(
-            replace(step, line=calls[step.line][0], calls=calls[step.line][:0:-1])
-            if step.line in calls else step for step in disassembled(cubin, name, own)), exact)
+    def located(step: SassInstruction) -> SassInstruction:
+        lines = calls.get(step.line or 0)
+        return replace(step, line=lines[0], calls=lines[:0:-1]) if lines else step
 
-    return code
+    return lambda: Code(tuple(map(located, disassembled(cubin, name, own))), exact)
 
 
 class CannotDisassemble(RuntimeError):

@@ -284,7 +284,7 @@ suite = Suite(
                       *near(score, 32, 70, 70, dtype), *options)
           for score in (-FAR_SCORE, FAR_SCORE) for dtype in ("float32", HALF)
           for mask, options in MASKS.items()),
-        # Which key outweighs the others is decided by roundings: only equal values say what is right.
+        # Roundings decide which key outweighs the others, so all values are equal.
         correctness("all scores near -15000 in float32",
                     *near(-FARTHER_SCORE, 32, 70, 70, value=4.0)),
         *(correctness(f"65 queries spread by 30 in {dtype}, {mask}",
