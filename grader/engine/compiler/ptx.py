@@ -41,10 +41,11 @@ _NOT_CODE = re.compile(
 _DEBUGGING = re.compile(r"\.section[ \t]+\.(?P<name>debug_\w+)\s*\{(?P<data>[^}]*)\}")
 _HEADER = re.compile(r"^\.(?:version|target|address_size)[ \t].*\n", re.MULTILINE)
 _FILE_NUMBER = re.compile(r"((?:^[ \t]*\.loc|\binlined_at)[ \t]+)(\d+)", re.MULTILINE)
-_DECLARED = re.compile(r"^\.extern[ \t].*;\n", re.MULTILINE)
-_GLOBAL_NAME = re.compile(
-    r"^(?:\.visible[ \t]+|\.weak[ \t]+)?\.(?:entry|func|global|const)\b[^({=;\[\n]*?([\w$]+)"
-    r"[ \t]*(?=[({=;\[])", re.MULTILINE)
+_DECLARED = re.compile(r"^\.extern[ \t][^;]*;[ \t]*\n", re.MULTILINE)
+_DEFINED = re.compile(  # a kernel or function, or a variable
+    r"^(?:\.(?:visible|weak)[ \t]+)?\.(?:"
+    r"(?:entry|func)[ \t]+(?:\([^)]*\)[ \t]*)?(?P<code>[\w$]+)"
+    r"|(?:global|const)\b[^=;\[\n]*?(?P<data>[\w$]+)[ \t]*(?=[=;\[]))", re.MULTILINE)
 
 
 class PtxInstruction(NamedTuple):
@@ -163,8 +164,9 @@ def merged(texts: Sequence[str]) -> str:
 
 def _with_suffix(ptx: str, suffix: str) -> str:
     """The text with a suffix behind all names and labels that the module defines."""
-    names = sorted(map(re.escape, set(_GLOBAL_NAME.findall(ptx))), key=len, reverse=True)
-    return re.sub(rf"(?<![\w$%.])(?:{'|'.join(names)})(?=\b|_param_)|\$L__\w+",
+    names = {re.escape(one["code"] or one["data"]) for one in _DEFINED.finditer(ptx)}
+    # An opcode of the same name, such as add, is followed by a period.
+    return re.sub(rf"(?<![\w$%.])(?:{'|'.join(names)})(?=_param_|[^.\w$])|\$L__\w+",
                   lambda name: name[0] + suffix, ptx)
 
 

@@ -6,8 +6,9 @@ import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path, PurePath
 from typing import Any, ClassVar
 
@@ -287,7 +288,8 @@ def _assembled(ptx: str, metadata: Any) -> bytes | None:
         settings = dict(metadata._asdict())
         stages: dict[str, Any] = {}
         backend.add_stages(stages, backend.parse_options(settings), Language.TRITON)
-        return bytes(stages["cubin"](ptx, settings))
+        with redirect_stdout(StringIO()):  # it prints all of what it refuses
+            return bytes(stages["cubin"](ptx, settings))
     except Exception:  # another interface: ``exact_lines`` becomes false
         return None
 

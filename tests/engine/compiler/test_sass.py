@@ -1,5 +1,6 @@
 """Machine code by line: lines are right, repair changes nothing else, loops are known."""
 
+# A jit function has no Python types: its parameters are pointers and blocks.
 from __future__ import annotations
 
 import dataclasses
@@ -7,6 +8,8 @@ import re
 from collections import Counter
 
 import pytest
+import triton
+import triton.language as tl
 
 from grader.engine.compiler import ptx as reader
 from grader.engine.compiler import sass
@@ -171,6 +174,51 @@ def test_kernels_that_are_listed_together_have_the_code_and_the_lines_of_each_al
                 for step in one.instructions] == \
             [(step.address, step.opcode, step.line, step.target, step.calls)
              for step in other.instructions]
+
+
+@triton.jit
+def add(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    """Has the name of an opcode."""
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(y_ptr + offs, tl.load(x_ptr + offs, mask=offs < n) + 1.0, mask=offs < n)
+
+
+@triton.jit
+def printing_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.device_print("x is", x)
+    tl.device_assert(n > 0, "no elements")
+    tl.store(y_ptr + offs, x, mask=offs < n)
+
+
+@triton.jit(noinline=True)
+def shifted(x, y):
+    return x * y + 1.0
+
+
+@triton.jit
+def calling_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    for i in range(n):
+        x = tl.sin(x) * shifted(n * 1.0, i * 2.0)
+    tl.store(y_ptr + offs, x, mask=offs < n)
+
+
+def test_names_functions_and_data_of_modules_that_are_listed_together_stay_apart():
+    kernels = [build(kernel, {"x_ptr": address("float32", 0), "y_ptr": address("float32", 0),
+                              "n": n, "BLOCK": 256}, {"debug": True}, timed.H200)
+               for kernel in (add, printing_kernel, calling_kernel) for n in (1023, 1024)]
+    alone = [code_of(kernel) for kernel in kernels]
+
+    together = [code() for code in sass.begin_codes(kernels)]
+
+    texts = [kernel.asm["ptx"] for kernel in kernels]
+    assert sass._assembled(reader.merged(texts), kernels[0].metadata)
+    for one, other in zip(alone, together, strict=True):
+        assert [(step.opcode, step.line, step.target) for step in one.instructions] == \
+            [(step.opcode, step.line, step.target) for step in other.instructions]
 
 
 def test_kernels_for_different_gpus_are_listed_one_by_one():
