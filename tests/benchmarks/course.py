@@ -93,7 +93,7 @@ def gpu_rows(repeats: int, only: Sequence[str] = ()) -> Iterator[GpuRow]:
             with tempfile.TemporaryDirectory() as folder:
                 place, environment = Path(folder), saves.environment_in(Path(folder))
                 saves.tritonlab("start", module.id, folder=place, environment=environment)
-                [kernel] = place.rglob(KERNEL)
+                kernel = _exercise(place)
                 shutil.copytree(module.solution.parent, kernel.parent, dirs_exist_ok=True)
                 command = [sys.executable, "-m", "tritonlab", "grade", module.id]
                 colds, seconds = [], []
@@ -115,7 +115,7 @@ def measure(module: Module, folder: Path, repeats: int) -> Row:
     wrong = mistake.apply_to(files)
     environment = saves.environment_in(folder)
     saves.tritonlab("start", module.id, folder=folder, environment=environment)
-    [kernel] = folder.rglob(KERNEL)
+    kernel = _exercise(folder)
     command = [sys.executable, "-m", "tritonlab", "grade", module.id, "--no-gpu"]
 
     def graded(texts: dict[str, str] | None = None, *, cold: bool = False) -> tuple[float, ...]:
@@ -137,6 +137,11 @@ def measure(module: Module, folder: Path, repeats: int) -> Row:
                cpu=median(one[1] for one in colds), memory=int(median(one[2] for one in colds)),
                watch_failure=median(failures), watch_values=median(values),
                watch_verdict=median(verdicts), watch_comment=median(comments))
+
+
+def _exercise(folder: Path) -> Path:
+    """The kernel file of a workspace of one module, which may hold others deeper down."""
+    return min(folder.rglob(KERNEL), key=lambda path: len(path.parts))
 
 
 def _watched(module: Module, folder: Path, right: dict[str, str], wrong: dict[str, str],
