@@ -18,13 +18,7 @@ from grader.engine.compiler.compile import (
 )
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.ptx import lines as ptx_lines
-from grader.engine.compiler.sass import (
-    CannotDisassemble,
-    Code,
-    begin_code,
-    begin_codes,
-    live_registers,
-)
+from grader.engine.compiler.sass import CannotDisassemble, Code, begin_codes, live_registers
 from grader.engine.compiler.targets import Target
 from grader.engine.compiler.timing_model.prediction import predict, predict_call
 from grader.executor.binding import LaunchRefused, without_memory
@@ -118,13 +112,9 @@ class CompileHandler(KernelService):
     def _disassemble(self, request: Json, fds: Sequence[int]) -> Json:
         """Begins to disassemble launches of several recordings, for ``_time``."""
         target = targets.find(str(request.get("target")))
-        every = {id(code): code for data in request.get("recordings", ())
-                 for launch in model.from_json(data).launches
-                 if self._launch(launch, target, whole=True).get("binary")
-                 for code in [self._code(launch, target)]}
-        new = [code for key, code in every.items() if key not in self._begun]
-        self._begun |= {id(code): (code, listed)
-                        for code, listed in zip(new, begin_codes(new), strict=True)}
+        self._begin_codes([self._code(launch, target) for data in request.get("recordings", ())
+                           for launch in model.from_json(data).launches
+                           if self._launch(launch, target, whole=True).get("binary")])
         return {"status": "done"}
 
     def _variants(self, request: Json, fds: Sequence[int]) -> Json:
@@ -161,9 +151,13 @@ class CompileHandler(KernelService):
 
     def _begin_code(self, launch: Launch, target: Target) -> Callable[[], Code]:
         compiled = self._code(launch, target)
-        if id(compiled) not in self._begun:
-            self._begun[id(compiled)] = compiled, begin_code(compiled)
+        self._begin_codes([compiled])
         return self._begun[id(compiled)][1]
+
+    def _begin_codes(self, every: Sequence[Any]) -> None:
+        new = {id(one): one for one in every if id(one) not in self._begun}
+        for (key, one), code in zip(new.items(), begin_codes([*new.values()]), strict=True):
+            self._begun[key] = one, code
 
     def _launch(self, launch: Launch, target: Target, whole: bool) -> Json:
         try:

@@ -275,7 +275,7 @@ class Context:
         Two CPUs have time for the others if values go first. Otherwise the gate's result begins
         them.
         """
-        timed: dict[str, list[Recording]] = {}  # by the name of the target
+        timed: dict[Target, list[Recording]] = {}
         for case in filter(oversized.waits_for_code, self.schedule.cases):
             with suppress(Stopped, OutOfTime):  # which the case itself reports
                 inputs = self.outlines(case)
@@ -287,10 +287,10 @@ class Context:
                         recording, inputs, target, self.session(case).begin_compile(
                             recording, target, whole=True))
                     if oversized.is_measured(case):
-                        timed.setdefault(target.name, []).append(recording)
-        for name, recordings in timed.items():
+                        timed.setdefault(target, []).append(recording)
+        for target, recordings in timed.items():
             with suppress(Stopped, OutOfTime):
-                self._session.begin_listings(recordings, targets.find(name))
+                self._session.begin_listings(recordings, target)
         if self.values_first or len(os.sched_getaffinity(0)) > 2:
             self.gate.begin()
 

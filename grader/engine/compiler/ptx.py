@@ -2,8 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from math import ceil
 from pathlib import PurePath
 from typing import NamedTuple
@@ -148,9 +147,7 @@ def merged(texts: Sequence[str]) -> str:
     files: dict[str, int] = {}
     code, strings, declared = [], [], dict[str, None]()
     for number, text in enumerate(texts):
-        module = _FILE_NUMBER.sub(partial(_with_number, {
-            row[1]: files.setdefault(row[0].split(row[1], 1)[1], len(files) + 1)
-            for row in _FILE.finditer(text)}), _with_suffix(text, f"__{number}"))
+        module = _with_suffix(_with_files(text, files), f"__{number}")
         strings += [section["data"] for section in _DEBUGGING.finditer(module)
                     if section["name"] == "debug_str"]
         declared |= dict.fromkeys(_DECLARED.findall(module))
@@ -170,8 +167,11 @@ def _with_suffix(ptx: str, suffix: str) -> str:
                   lambda name: name[0] + suffix, ptx)
 
 
-def _with_number(numbers: Mapping[str, int], place: re.Match[str]) -> str:
-    return f"{place[1]}{numbers[place[2]]}"
+def _with_files(ptx: str, files: dict[str, int]) -> str:
+    """The text whose locations name sources by their numbers in ``files``, which gets new ones."""
+    numbers = {row[1]: files.setdefault(ptx[row.end(1):row.end()], len(files) + 1)
+               for row in _FILE.finditer(ptx)}
+    return _FILE_NUMBER.sub(lambda place: f"{place[1]}{numbers[place[2]]}", ptx)
 
 
 def instructions(ptx: str) -> Iterator[PtxInstruction]:

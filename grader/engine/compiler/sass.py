@@ -79,16 +79,11 @@ def code_of(compiled: Any) -> Code:
     Raises:
         CannotDisassemble: nvdisasm does not read it.
     """
-    return begin_code(compiled)()
-
-
-def begin_code(compiled: Any) -> Callable[[], Code]:
-    """Begins what ``code_of`` does; the function that is returned waits for it."""
-    return begin_codes([compiled])[0]
+    return begin_codes([compiled])[0]()
 
 
 def begin_codes(every: Sequence[Any]) -> list[Callable[[], Code]]:
-    """Begins what ``code_of`` does for several kernels.
+    """Begins what ``code_of`` does for several kernels; what is returned waits for each.
 
     Most of the time of nvdisasm is its start, so one process lists all that are assembled again
     anyway, or quickly.
@@ -96,17 +91,17 @@ def begin_codes(every: Sequence[Any]) -> list[Callable[[], Code]]:
     texts = [with_numbered_calls(attributed_to_callers(repaired(one.asm["ptx"]))) for one in every]
     together = [number for number, (text, _) in enumerate(texts)
                 if len(text) < _SHORT or text != every[number].asm["ptx"]]
-    image: bytes | None = None
+    image = b""
     if len(together) > 1:
         with suppress(LookupError, ValueError):  # then each is listed alone
             image = _assembled(merged([texts[number][0] for number in together]),
-                               every[0].metadata)
+                               every[0].metadata) or b""
     code = machine_code(image) if image else {}
     begun: dict[int, Callable[[], Code]] = {}
-    for place, number in enumerate(together if image else ()):
+    for place, number in enumerate(together if code else ()):
         one, name = every[number], f"{every[number].metadata.name}__{place}"
         alone = machine_code(one.asm["cubin"])[f"{_TEXT}{one.metadata.name}"]
-        if image and code.get(f"{_TEXT}{name}") == alone:
+        if code.get(f"{_TEXT}{name}") == alone:
             begun[number] = _listed(image, name, own_file(one.asm["ptx"]), texts[number][1])
     return [begun.get(number) or _begun_alone(one, *texts[number])
             for number, one in enumerate(every)]

@@ -151,7 +151,7 @@ def test_listings_are_made_beside_each_other_a_few_at_a_time():
     sass._listing.cache_clear()
     sass.disassembled.cache_clear()
 
-    begun = [sass.begin_code(compiled(capability)) for capability in (80, 90, 120)]
+    begun = [sass.begin_codes([compiled(capability)])[0] for capability in (80, 90, 120)]
 
     assert len(sass._Listing._running) == sass._AT_ONCE
     assert all(code().instructions for code in begun)
