@@ -106,7 +106,7 @@ def _lowering(goes_on: Callable[[Any], bool]) -> Iterator[None]:
 
     Then _FarEnough is raised with the module and the least shared memory that an option asks for.
     """
-    make_llir, passes = compiler.CUDABackend.make_llir, compiler.nvidia.passes.ttgpuir
+    make_llir, passes = compiler.CUDABackend.make_llir, compiler.nvidia.passes.ttnvgpuir
 
     def until_llvm(backend: Any, module: Any, metadata: Any, options: Any, capability: int) -> Any:
         if goes_on(module):
@@ -116,7 +116,8 @@ def _lowering(goes_on: Callable[[Any], bool]) -> Iterator[None]:
             manager.run(module, "make_llir")
             raise _FarEnough(module, getattr(options, "min_shared_mem", None) or 0)
 
-        with mock.patch.object(passes, "add_to_llvmir", allocated):
+        # fences and barriers come next: in a kernel with many buffers they take most of the time
+        with mock.patch.object(passes, "add_proxy_fence_insertion", allocated):
             return make_llir(backend, module, metadata, options, capability)
 
     with mock.patch.object(compiler.CUDABackend, "make_llir", until_llvm):
