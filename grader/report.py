@@ -48,6 +48,7 @@ class Kind(enum.StrEnum):
     CALL = "call"
 
 
+WEAK_ISOLATION = ("tier 0", "tier 1")  # how ``Report.isolation`` begins where a measure is missing
 SPARED = "not run: less effort was requested"
 AFTER_FAILURE = "not run: it cannot change the first failure"
 EXIT_PASSED, EXIT_FAILED, EXIT_USAGE, EXIT_GRADER_BROKE = 0, 1, 2, 3
@@ -206,6 +207,7 @@ class Report:
     that kernels printed in the case ``printed_in``: the first one that failed; where none did and
     the report is partial, the first one that printed. ``steps`` are those of an exercise with
     blanks that are left: it was graded with code of the solution in their place, and never passes.
+    ``shown_again`` is the time of the grade, where its report is shown once more.
     """
 
     suite: str
@@ -231,6 +233,7 @@ class Report:
     printed: tuple[str, ...] = ()
     printed_in: str = ""
     steps: tuple[Step, ...] = ()
+    shown_again: str = ""
 
     @property
     def partial(self) -> bool:

@@ -175,4 +175,5 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setitem(vars(grader), "grade", grade)  # setattr would load the real one
         monkeypatch.setitem(vars(grader), "Sandbox", contextlib.nullcontext)
 
+    monkeypatch.setenv("TRITONLAB_CACHE", "off")  # of two answers about one file, each is shown
     return says

@@ -1,9 +1,11 @@
 """Seconds of a learner: `grade` and `watch` of every module, beside the import of torch and triton.
 
-``cold`` is `grade` of the solution with an empty cache of code, ``second`` the same again. Of the
-untouched exercise and of a typical mistake, the first mutant, `grade` is timed until it has ended.
+``cold`` is `grade` of the solution with an empty cache, ``second`` the same again, whose report is
+kept, and ``again`` is `grade --again`, which judges values anew and finds the code. Of the untouched
+exercise and of a typical mistake, the first mutant, `grade` is timed until it has ended.
 In `watch`, a mistake is timed until its first failure is shown, and the solution until its values
-are right and until its final verdict: saved for the first time, and with a comment more. CPU
+are right and until its final verdict: saved for the first time, with a comment more, and with a host
+function more. CPU
 seconds and the peak of memory (PSS) are those of the cold grade with all its processes.
 """
 
@@ -39,6 +41,7 @@ class Row:
     module: str
     cold: float
     second: float
+    again: float
     exercise: float
     mistake: float
     cpu: float
@@ -47,6 +50,7 @@ class Row:
     watch_values: float
     watch_verdict: float
     watch_comment: float
+    watch_host: float
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -67,8 +71,8 @@ class GpuRow:
 
 
 GPU_COLUMNS = ("cold", "second", "cpu")
-COLUMNS = ("cold", "second", "exercise", "mistake", "cpu", "watch_failure", "watch_values",
-           "watch_verdict", "watch_comment")
+COLUMNS = ("cold", "second", "again", "exercise", "mistake", "cpu", "watch_failure", "watch_values",
+           "watch_verdict", "watch_comment", "watch_host")
 
 
 def import_s(repeats: int = 5) -> float:
@@ -118,25 +122,28 @@ def measure(module: Module, folder: Path, repeats: int) -> Row:
     kernel = _exercise(folder)
     command = [sys.executable, "-m", "tritonlab", "grade", module.id, "--no-gpu"]
 
-    def graded(texts: dict[str, str] | None = None, *, cold: bool = False) -> tuple[float, ...]:
+    def graded(texts: dict[str, str] | None = None, *options: str,
+               cold: bool = False) -> tuple[float, ...]:
         for name, text in (texts or {}).items():
             (kernel.parent / name).write_text(text, "utf-8")
         if cold:
             shutil.rmtree(folder / "cache", ignore_errors=True)
-        return _timed(command, folder, environment)
+        return _timed([*command, *options], folder, environment)
 
     exercises = [graded() for _ in range(repeats)]
     mistakes = [graded(wrong, cold=True) for _ in range(repeats)]
     colds = [graded(files, cold=True) for _ in range(repeats)]
     seconds = [graded(files) for _ in range(repeats)]
-    failures, values, verdicts, comments = _watched(
+    agains = [graded(files, "--again") for _ in range(repeats)]
+    failures, values, verdicts, comments, hosts = _watched(
         module, folder / "watch", files, wrong, repeats)
     median = statistics.median
     return Row(module.slug, *(median(one[0] for one in times)
-                              for times in (colds, seconds, exercises, mistakes)),
+                              for times in (colds, seconds, agains, exercises, mistakes)),
                cpu=median(one[1] for one in colds), memory=int(median(one[2] for one in colds)),
                watch_failure=median(failures), watch_values=median(values),
-               watch_verdict=median(verdicts), watch_comment=median(comments))
+               watch_verdict=median(verdicts), watch_comment=median(comments),
+               watch_host=median(hosts))
 
 
 def _exercise(folder: Path) -> Path:
@@ -146,26 +153,27 @@ def _exercise(folder: Path) -> Path:
 
 def _watched(module: Module, folder: Path, right: dict[str, str], wrong: dict[str, str],
              repeats: int) -> tuple[list[float], ...]:
-    """Seconds of saves: a mistake, the solution for the first time, and it with a comment more."""
-    failures, values, verdicts, comments = [], [], [], []
+    """Seconds of saves: a mistake, the solution, it with a comment, and with a function more."""
+    failures, values, verdicts, comments, hosts = [], [], [], [], []
     folder.mkdir()
     with saves.watching(module, folder) as process:
         watch = saves.Watching(process, grader.load_suite(module.suite))
 
-        def save(texts: dict[str, str], comment: str) -> tuple[float, float]:
+        def save(texts: dict[str, str], last: str) -> tuple[float, float]:
             for name, text in texts.items():
                 if name != KERNEL:
                     (watch.kernel.parent / name).write_text(text, "utf-8")
-            return watch.save(f"{texts[KERNEL]}\n# {comment}\n", right=texts is right)
+            return watch.save(f"{texts[KERNEL]}\n{last}\n", right=texts is right)
 
         for number in range(repeats):
-            failures.append(save(wrong, f"{number}")[0])
+            failures.append(save(wrong, f"# {number}")[0])
             shutil.rmtree(folder / "cache", ignore_errors=True)
-            judged, ended = save(right, f"{number}")
+            judged, ended = save(right, f"# {number}")
             values.append(judged)
             verdicts.append(ended)
-            comments.append(save(right, f"{number} again")[1])
-    return failures, values, verdicts, comments
+            comments.append(save(right, f"# {number} again")[1])
+            hosts.append(save(right, f"def _saved():\n    return {number}")[1])
+    return failures, values, verdicts, comments, hosts
 
 
 def _timed(command: Sequence[str], folder: Path,

@@ -44,6 +44,8 @@ def grade(
     everything: Annotated[bool, typer.Option(
         "--all", help="Run what cannot change the first failure too, however long it takes.",
     )] = False,
+    again: Annotated[bool, typer.Option(
+        "--again", help="Draw new inputs also where no code has changed since a pass.")] = False,
     pending: Annotated[bool, typer.Option(
         "--pending", help="Grade again, on a GPU, all that was passed without one.")] = False,
     verbose: Annotated[bool, typer.Option(
@@ -71,7 +73,8 @@ def grade(
 
     if pending:
         return _grade_pending(as_json, plain, not gpu or no_record, exercise, module_id, case,
-                              seed, target, everything, out, output_format != OutputFormat.TEXT)
+                              seed, target, everything, again, out,
+                              output_format != OutputFormat.TEXT)
     output = _output_options(output_format, as_json, out, points, visibility, case)
     as_json = output.format is OutputFormat.JSON and out is None
     quiet = plain or as_json
@@ -84,7 +87,8 @@ def grade(
         with progress_on(quiet) as progress:
             report = grading.grade(submission.unrecorded if no_record else submission, only=case,
                                    seed=seed, target=target, gpu=gpu, everything=everything,
-                                   on_event=progress, sandbox=sandbox)
+                                   on_event=progress, sandbox=sandbox,
+                                   course=None if again or no_record else the_course)
     result = grading.SaveResult(grading.reading_of(the_course, submission)) if no_record else \
         grading.save(the_course, submission, report)
     try:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from grader.report import Verdict
+from grader.report import WEAK_ISOLATION, Verdict
 
 MOST_CHARS = 4_000  # of one text; GitHub cuts longer annotations, and editors show one line
 _MOST_NAME_CHARS = 200
@@ -64,7 +64,7 @@ def weak_isolation(isolation: str) -> str:
     Args:
         isolation: what a report says of it, such as ``tier 1: seccomp; without landlock``.
     """
-    if not isolation.startswith(("tier 0", "tier 1")):
+    if not isolation.startswith(WEAK_ISOLATION):
         return ""
     return (f"The sandbox of this machine reaches {isolation.replace(':', ' of 2:', 1)}. "
             "Grade only code that you trust here; `tritonlab doctor` names what would close it.")

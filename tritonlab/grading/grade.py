@@ -3,6 +3,7 @@
 import contextlib
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,10 +45,11 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
           seed: str | None = None, target: str | None = None, gpu: bool = False,
           everything: bool = False, first: Sequence[str] = (), prepared: "Prepared | None" = None,
           on_event: OnEvent | None = None, sandbox: "Sandbox | None" = None,
-          cancelled: threading.Event | None = None) -> Report:
+          cancelled: threading.Event | None = None, course: Course | None = None) -> Report:
     """Runs the hidden tests, the public cases or one case on a submission.
 
-    If the workspace's own exercise passes, ``workspace.passed_sources`` stores a copy.
+    If the workspace's own exercise passes, ``workspace.passed_sources`` stores a copy. With
+    ``course``, the report of a pass in its journal is returned again if nothing has changed since.
 
     ``gpu``: use the GPU of this machine, if there is one. ``everything``: also run what cannot
     change the first failure, however long it takes; one case alone is always run so. ``first``,
@@ -58,10 +60,19 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
         TritonlabError: as of ``grader_for``; or ``seed`` is invalid, or no GPU is called
             ``target``.
     """
+    from tritonlab.grading import kept_reports  # imports slowly
+
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
         raise invalid_seed(seed)
     compiled_for = find_target(target) if target else None
     content = passed_sources.snapshot(submission)
+    recorded = submission.workspace is not None and submission.in_place
+    subject = kept_reports.Subject.of(content, submission.module, target, gpu) if recorded else None
+    if course and subject and not (public_only or only or seed or everything):
+        reading = reading_of(course, submission)
+        if report := kept_reports.find(subject, submission.module, reading):
+            _keep_traces(submission, report, content)
+            return report
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with grader_for(submission.module, sandbox) as box:
         suite = suite_of(submission.module)
@@ -76,15 +87,22 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                               effort="whole" if everything or only else "early", first=first,
                               prepared=prepared, on_event=on_event, sandbox=box,
                               cancelled=cancelled, steps=steps_of(submission.module))
-    if submission.workspace is not None:
-        _save_failures(submission.workspace.mark, submission.module, report)
-        if submission.in_place:
-            kept_versions.keep(submission.workspace.mark, submission.module, content)
-    if submission.workspace and submission.in_place and not report.partial \
-            and report.verdict is Verdict.PASSED:
-        passed_sources.keep(submission.workspace.mark, submission.module, content,
-                            report.source_sha256)
+    if subject:
+        kept_reports.keep(subject, report, time.strftime("%Y-%m-%d %H:%M"))
+    _keep_traces(submission, report, content)
     return report
+
+
+def _keep_traces(submission: Submission, report: Report, content: Mapping[str, bytes]) -> None:
+    """Stores what failed, and of the workspace's own exercise its files."""
+    if submission.workspace is None:
+        return
+    mark, module = submission.workspace.mark, submission.module
+    _save_failures(mark, module, report)
+    if submission.in_place:
+        kept_versions.keep(mark, module, content)
+        if not (report.partial or report.shown_again) and report.verdict is Verdict.PASSED:
+            passed_sources.keep(mark, module, content, report.source_sha256)
 
 
 def _save_failures(mark: Path, module: Module, report: Report) -> None:
@@ -196,12 +214,12 @@ class SaveResult:
 def save(course: Course, submission: Submission, report: Report) -> SaveResult:
     """Records a grade of the workspace's own exercise.
 
-    Partial grades are not recorded. For other files, and if the record cannot be written, the
-    result contains the reason.
+    Partial grades are not recorded, and one that is shown again is on record. For other files, and
+    if the record cannot be written, the result contains the reason.
     """
     before = reading_of(course, submission)
-    if report.partial:
-        return SaveResult(before)
+    if report.partial or report.shown_again:
+        return SaveResult(before, bool(report.shown_again))
     if submission.workspace is None:
         return SaveResult(before, complaint="The result was not saved: there is no workspace here. "
                           f"`tritonlab start {submission.module.id}` creates one.")

@@ -110,6 +110,10 @@ def show_header(screen: Screen, module: Module, report: Report) -> None:
             ": only public cases were judged, as this build for students has no others" \
             if module.public_only else ""
         screen.line((f"Nothing is recorded{why}.", "dim"))
+    if report.shown_again:
+        screen.line((f"No code has changed since the grade of {report.shown_again}: this is its "
+                     "report.", "dim"))
+        screen.line(("`tritonlab grade --again` draws new inputs.", "dim"))
     if weak := weak_isolation(report.isolation):
         screen.line((weak, "skip"))
 

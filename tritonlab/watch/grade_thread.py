@@ -183,7 +183,7 @@ class GradeThread:
         try:
             return grading.grade(
                 job.submission, target=self._target, gpu=self._gpu, first=job.first,
-                cancelled=job.cancelled, sandbox=self._box,
+                cancelled=job.cancelled, sandbox=self._box, course=self._course,
                 prepared=prepared if module == job.submission.module.id else None,
                 on_event=lambda event: self._tell(GradeEvent(job, event)))
         finally:  # also of a cancelled grade

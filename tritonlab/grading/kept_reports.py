@@ -1,0 +1,98 @@
+"""Reports of passed exercises, shown again while nothing that the verdict depends on has changed.
+
+As `go test` and Bazel do: a second grade of an unchanged file shows the first one's report.
+"""
+
+import ast
+import hashlib
+import json
+import platform
+import warnings
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+import grader
+from grader.gpu import detect
+from grader.processes.cache import Cache, folder_sha256
+from grader.report import WEAK_ISOLATION, Report, Verdict, versions
+from tritonlab.course.course import Module
+from tritonlab.progress.journal import JournalReading
+
+_MOST_BYTES = 4 << 20  # of all reports; one has 20 to 100 KB
+_GRADER = Path(grader.__file__).parent
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a verdict depends on: files, module, versions, and the GPU that is compiled for or used.
+
+    Comments are no part of the ``key``; ``lines`` changes when code moves to other lines.
+    """
+
+    key: str
+    lines: str
+
+    @classmethod
+    def of(cls, content: Mapping[str, bytes], module: Module, target: str | None,
+           gpu: bool) -> "Subject | None":
+        """Returns the subject of a grade; None for files that do not parse."""
+        code, lines = hashlib.sha256(), hashlib.sha256()
+        try:
+            for name, data in sorted(content.items()):
+                for digest, attributes in ((code, False), (lines, True)):
+                    digest.update(f"{name}\0{_parsed(name, data, attributes)}\0".encode())
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return None
+        folders = (module.folder, module.solution.parent, module.suite.parent)
+        gpus = detect.names() if gpu and detect.present() else ()
+        parts = (code.hexdigest(), module.id, [folder_sha256(folder) for folder in folders],
+                 asdict(module.override), folder_sha256(_GRADER, without="suites"), versions(),
+                 platform.machine(), target, gpus)
+        return cls(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), lines.hexdigest())
+
+
+def _parsed(name: str, data: bytes, attributes: bool) -> str:
+    if not name.endswith(".py"):
+        return data.hex()
+    with warnings.catch_warnings(action="ignore"):  # of the learner's literals
+        return ast.dump(ast.parse(data), include_attributes=attributes)
+
+
+class _Entry(msgspec.Struct):
+    """A report, ``lines`` of its subject, and when it was made."""
+
+    report: Report
+    lines: str
+    at: str
+
+
+def keep(subject: Subject, report: Report, at: str) -> None:
+    """Keeps the report of a pass, unless the learner's code could have written it.
+
+    Args:
+        at: when it was graded, for people.
+    """
+    if report.verdict is Verdict.PASSED and not report.partial \
+            and not report.isolation.startswith(WEAK_ISOLATION):
+        Cache("reports", _MOST_BYTES).write(
+            subject.key, msgspec.to_builtins(_Entry(report, subject.lines, at)))
+
+
+def find(subject: Subject, module: Module, reading: JournalReading) -> Report | None:
+    """Returns the kept report of a subject, if the journal has its grade.
+
+    Findings name lines, so a report with findings is of no use once lines have moved.
+    """
+    try:
+        entry = msgspec.convert(Cache("reports", _MOST_BYTES).read(subject.key), _Entry)
+    except msgspec.ValidationError:  # None, or of another version
+        return None
+    report = entry.report
+    if entry.lines != subject.lines and any(report.findings()):
+        return None
+    recorded = any((r["source_sha256"], r["seed"]) == (report.source_sha256, report.seed)
+                   for r in reading.passes(module.id))
+    return replace(report, shown_again=entry.at) if recorded else None
