@@ -1,12 +1,12 @@
 """Seconds of a learner: `grade` and `watch` of every module, beside the import of torch and triton.
 
 ``cold`` is `grade` of the solution with an empty cache, ``second`` the same again, whose report is
-kept, and ``again`` is `grade --again`, which judges values anew and finds the code. Of the untouched
-exercise and of a typical mistake, the first mutant, `grade` is timed until it has ended.
+kept, and ``again`` is `grade --again`, which judges values anew and finds the code. Of the
+untouched exercise and of a typical mistake, the first mutant, `grade` is timed until it has ended.
 In `watch`, a mistake is timed until its first failure is shown, and the solution until its values
-are right and until its final verdict: saved for the first time, with a comment more, and with a host
-function more. CPU
-seconds and the peak of memory (PSS) are those of the cold grade with all its processes.
+are right and until its final verdict: saved for the first time, with a comment more, and with a
+host function more. CPU seconds and the peak of memory (PSS) are those of the cold grade with all
+its processes.
 """
 
 from __future__ import annotations
