@@ -1,7 +1,7 @@
 """Dataflow of a file: its kernels, and the statements that a value is computed by."""
 
 import ast
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple, Self, TypeVar
@@ -22,6 +22,8 @@ _POINTERS_END = ("ptr", "ptrs")
 
 _NEAR = 2  # steps: addresses and mask themselves, then what they are made of
 _FAR = 16
+
+_of_file = lru_cache(maxsize=2)  # every finding of a grade asks, of the same file
 
 # -- kernels ------------------------------------------------------------------------------------
 
@@ -171,7 +173,7 @@ def names_reached(text: str, roots: frozenset[str]) -> frozenset[str]:
     return reached(roots, _definitions(text))[0]
 
 
-@lru_cache(maxsize=2)
+@_of_file
 def _definitions(text: str) -> tuple[Piece, ...]:
     """Functions and classes of a file, and names that it gives values."""
     pieces = []
@@ -287,6 +289,7 @@ def parameters_behind(text: str, line: int, *, mask: bool) -> frozenset[str]:
     return behind & {one.arg for one in function.args.args}
 
 
+@_of_file
 def lines_of_values(text: str) -> Lines:
     """The lines of all kernels by which what is loaded becomes what is stored, in order.
 
@@ -316,6 +319,7 @@ def lines_of_kernels(text: str) -> Lines:
     return tuple(line for function in _kernels(text) for line in _whole(function))
 
 
+@_of_file
 def lines_of_stores(text: str) -> Lines:
     return tuple(sorted({call.lineno for function in _kernels(text)
                          for call in _accesses(function) if _method(call) == "store"}))
@@ -368,6 +372,7 @@ def lines_of_operands(text: str, line: int) -> Lines:
     return tuple(sorted(_lines_assigning(function, operands, 1) - {line}))
 
 
+@_of_file
 def lines_of_addresses(text: str) -> Lines:
     """The lines of all loads of kernels and those that give them their addresses, in order."""
     lines: set[int] = set()
@@ -494,7 +499,7 @@ def lines_of_helpers(text: str, lines: Iterable[int]) -> Lines:
 # -- accesses, launches and assignments of a function -------------------------------------------
 
 
-@lru_cache(maxsize=2)  # every finding of a grade asks, of the same file
+@_of_file
 def _functions(text: str) -> tuple[ast.FunctionDef, ...]:
     return tuple(node for node in ast.walk(syntax.tree_of(text))
                  if isinstance(node, ast.FunctionDef))
@@ -542,7 +547,7 @@ class _Launch(NamedTuple):
     grid: ast.expr
 
 
-def _launches(text: str, line: int | None, entry: str = "") -> list[_Launch]:
+def _launches(text: str, line: int | None, entry: str = "") -> Sequence[_Launch]:
     """The launch of this line; without one, the launch if there is a single one, in all of the file
     or in the function ``entry``.
     """
@@ -550,15 +555,16 @@ def _launches(text: str, line: int | None, entry: str = "") -> list[_Launch]:
     if line is not None:
         return [launch for launch in launches if line in lines_of(launch.call)]
     if len(launches) > 1:
-        launches = [launch for launch in launches if launch.function.name == entry]
-    return launches if len(launches) == 1 else []
+        launches = tuple(launch for launch in launches if launch.function.name == entry)
+    return launches if len(launches) == 1 else ()
 
 
-def _all_launches(text: str) -> list[_Launch]:
-    return [_Launch(function, node, node.func.value, node.func.slice)
+@_of_file
+def _all_launches(text: str) -> tuple[_Launch, ...]:
+    return tuple(_Launch(function, node, node.func.value, node.func.slice)
             for function in _functions(text) if not is_kernel(function)
             for node in ast.walk(function)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)]
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript))
 
 
 def _lines_assigning(function: ast.FunctionDef, targets: set[str], steps: int,
@@ -571,7 +577,7 @@ def _lines_assigning(function: ast.FunctionDef, targets: set[str], steps: int,
         steps: how often names in the values are followed, the first assignments counted.
         without: names that are not followed.
     """
-    statements = [one for one in assignments(function) if not isinstance(one.statement, ast.For)]
+    statements = _assignments(function)
     lines: set[int] = set()
     followed: set[str] = set(without)
     for _ in range(steps):
@@ -582,3 +588,9 @@ def _lines_assigning(function: ast.FunctionDef, targets: set[str], steps: int,
         if not targets:
             break
     return lines
+
+
+@lru_cache(maxsize=64)  # functions of ``_functions``, whose trees stay as they are
+def _assignments(function: ast.FunctionDef) -> list[Assignment]:
+    """The assignments of a function but loops."""
+    return [one for one in assignments(function) if not isinstance(one.statement, ast.For)]
