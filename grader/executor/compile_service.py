@@ -140,8 +140,6 @@ class CompileHandler(KernelService):
         compiled, code = self._code(launch, target), self._begin_code(launch, target)()
         sass = [(step.line, f"/*{step.address:04x}*/ {step}")
                 for step in code.instructions if not step.never]
-        if not code.exact_lines:
-            sass.insert(0, (None, "// the lines of loads may be told up to four too low"))
         return {"status": "done", "ptx": ptx_lines(compiled.asm["ptx"])[:_LONGEST_LISTING],
                 "sass": sass[:_LONGEST_LISTING], "live": _live(compiled, code)}
 

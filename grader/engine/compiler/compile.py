@@ -11,6 +11,7 @@ from triton.backends.nvidia import compiler
 from triton.runtime.errors import OutOfResources
 
 from grader.engine.compiler.compile_errors import finding, heard
+from grader.engine.compiler.ptx import located
 from grader.engine.compiler.stub_driver import pretending
 from grader.engine.compiler.targets import WARP, Target
 from grader.report import Refusal
@@ -72,7 +73,7 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         return not only_new or not own <= accepted
 
     try:
-        with _compiling(kernel, target), _lowering(goes_on):
+        with _compiling(kernel, target), _lowering(goes_on), _located():
             metadata = (compiled := _run(kernel, arguments, options)).metadata
             _fits(metadata.shared, metadata.num_warps, metadata.num_ctas, target)
     except _FarEnough as lowered:
@@ -121,6 +122,23 @@ def _lowering(goes_on: Callable[[Any], bool]) -> Iterator[None]:
             return make_llir(backend, module, metadata, options, capability)
 
     with mock.patch.object(compiler.CUDABackend, "make_llir", until_llvm):
+        yield
+
+
+@contextmanager
+def _located() -> Iterator[None]:
+    """Has the assembler get the lines that ``sass`` reads, so that it need not run again for them.
+
+    Triton's cache on disk keeps such code apart from that of other processes.
+    """
+    backend = compiler.CUDABackend
+    make_cubin, digest = backend.make_cubin, backend.hash
+
+    def assembled(self: Any, ptx: str, *rest: Any) -> Any:
+        return make_cubin(self, located(ptx)[0], *rest)
+
+    with mock.patch.object(backend, "make_cubin", assembled), \
+            mock.patch.object(backend, "hash", lambda self: f"{digest(self)}-located"):
         yield
 
 

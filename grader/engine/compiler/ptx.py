@@ -66,6 +66,15 @@ class PtxStatement(NamedTuple):
     line: int | None
 
 
+def located(ptx: str) -> tuple[str, dict[int, tuple[int, ...]]]:
+    """Gives each instruction the line that ``sass`` reads; its code stays as it is.
+
+    Returns:
+        The text for the assembler, and the calls of ``with_numbered_calls``.
+    """
+    return with_numbered_calls(attributed_to_callers(repaired(ptx)))
+
+
 def repaired(ptx: str) -> str:
     """Gives every instruction of a block of inline assembly the location of its first.
 

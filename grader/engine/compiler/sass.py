@@ -15,17 +15,11 @@ from typing import Any, ClassVar
 import triton
 from triton.compiler.compiler import make_backend
 
-from grader.engine.compiler.ptx import (
-    attributed_to_callers,
-    merged,
-    own_file,
-    repaired,
-    with_numbered_calls,
-)
+from grader.engine.compiler.ptx import located, merged, own_file
 
 _SECONDS = 60.0  # nvdisasm needs 0.2
 _AT_ONCE = 2  # processes of nvdisasm
-_SHORT = 100_000  # characters of PTX, which are assembled again before nvdisasm would have started
+_SHORT = 100_000  # characters of PTX, which are assembled before nvdisasm would have started
 _LINES = ("-gi", "-ndf")  # with inlined calls, without an analysis that adds nothing here
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _SCHEDULE = re.compile(r"\s+(?:&|\?)\w.*$")  # what some versions print behind an instruction
@@ -70,11 +64,10 @@ class Code:
     """The machine code of one kernel."""
 
     instructions: tuple[SassInstruction, ...] = field(repr=False)
-    exact_lines: bool = True  # otherwise lines of loads may be up to four too large, or missing
 
 
 def code_of(compiled: Any) -> Code:
-    """Disassembles what ``build`` returned, with right line numbers on every version of Triton.
+    """Disassembles what ``build`` returned.
 
     Raises:
         CannotDisassemble: nvdisasm does not read it.
@@ -86,11 +79,10 @@ def begin_codes(every: Sequence[Any]) -> list[Callable[[], Code]]:
     """Begins what ``code_of`` does for several kernels; what is returned waits for each.
 
     Most of the time of nvdisasm is its start, so one process lists all that are assembled again
-    anyway, or quickly.
+    quickly.
     """
-    texts = [with_numbered_calls(attributed_to_callers(repaired(one.asm["ptx"]))) for one in every]
-    together = [number for number, (text, _) in enumerate(texts)
-                if len(text) < _SHORT or text != every[number].asm["ptx"]]
+    texts = [located(one.asm["ptx"]) for one in every]
+    together = [number for number, (text, _) in enumerate(texts) if len(text) < _SHORT]
     image = b""
     if len(together) > 1:
         with suppress(LookupError, ValueError):  # then each is listed alone
@@ -103,26 +95,13 @@ def begin_codes(every: Sequence[Any]) -> list[Callable[[], Code]]:
         alone = machine_code(one.asm["cubin"])[f"{_TEXT}{one.metadata.name}"]
         if code.get(f"{_TEXT}{name}") == alone:
             begun[number] = _listed(image, name, own_file(one.asm["ptx"]), texts[number][1])
-    return [begun.get(number) or _begun_alone(one, *texts[number])
+    return [begun.get(number) or _listed(one.asm["cubin"], one.metadata.name,
+                                         own_file(one.asm["ptx"]), texts[number][1])
             for number, one in enumerate(every)]
 
 
-def _begun_alone(compiled: Any, text: str, calls: Mapping[int, tuple[int, ...]],
-                 ) -> Callable[[], Code]:
-    cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
-    exact = True
-    if text != ptx:
-        reassembled = _assembled(text, compiled.metadata)
-        exact = reassembled is not None and machine_code(reassembled) == machine_code(cubin)
-        if exact and reassembled is not None:
-            cubin = reassembled
-        else:
-            calls = {}
-    return _listed(cubin, compiled.metadata.name, own_file(ptx), calls, exact=exact)
-
-
-def _listed(cubin: bytes, name: str, own: str, calls: Mapping[int, tuple[int, ...]], *,
-            exact: bool = True) -> Callable[[], Code]:
+def _listed(cubin: bytes, name: str, own: str,
+            calls: Mapping[int, tuple[int, ...]]) -> Callable[[], Code]:
     """Begins to disassemble a kernel; ``calls`` are those that are numbered as lines."""
     _listing(cubin, *_LINES)
 
@@ -130,7 +109,7 @@ def _listed(cubin: bytes, name: str, own: str, calls: Mapping[int, tuple[int, ..
         lines = calls.get(step.line or 0)
         return replace(step, line=lines[0], calls=lines[:0:-1]) if lines else step
 
-    return lambda: Code(tuple(map(located, disassembled(cubin, name, own))), exact)
+    return lambda: Code(tuple(map(located, disassembled(cubin, name, own))))
 
 
 class CannotDisassemble(RuntimeError):
@@ -285,7 +264,7 @@ def _assembled(ptx: str, metadata: Any) -> bytes | None:
         backend.add_stages(stages, backend.parse_options(settings), Language.TRITON)
         with redirect_stdout(StringIO()):  # it prints all of what it refuses
             return bytes(stages["cubin"](ptx, settings))
-    except Exception:  # another interface: ``exact_lines`` becomes false
+    except Exception:  # another interface: each kernel is listed alone
         return None
 
 

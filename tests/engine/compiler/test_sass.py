@@ -59,7 +59,6 @@ def issued(code: Code, flow: Flow) -> Counter[str]:
 def test_masked_loads_and_stores_stand_on_their_lines(capability):
     code = code_of(compiled(capability))
 
-    assert code.exact_lines
     assert lines_of(code, "LDG") == {timed.line(timed.add_kernel, "x = tl.load"),
                                      timed.line(timed.add_kernel, "y = tl.load")}
     assert lines_of(code, "STG") == {timed.line(timed.add_kernel, "tl.store")}
@@ -116,11 +115,15 @@ def test_other_machine_code_is_not_taken_for_the_same():
     assert machine_code(made.asm["cubin"]) != machine_code(other.asm["cubin"])
 
 
-def test_lines_that_cannot_be_repaired_are_told_to_be_inexact(monkeypatch):
-    monkeypatch.setattr(sass, "repaired", lambda ptx: ptx + "\n")
-    monkeypatch.setattr(sass, "_assembled", lambda ptx, metadata: None)
+def test_assembling_with_lines_leaves_the_machine_code_as_it_was():
+    made = compiled()
 
-    assert not code_of(compiled()).exact_lines
+    plain = sass._assembled(made.asm["ptx"], made.metadata)
+
+    assert plain is not None
+    assert reader.located(made.asm["ptx"])[0] != made.asm["ptx"]
+    assert plain != made.asm["cubin"]
+    assert machine_code(plain) == machine_code(made.asm["cubin"])
 
 
 @pytest.mark.parametrize("capability", [90, 100, 120])  # nvdisasm refuses older ones
@@ -168,7 +171,6 @@ def test_kernels_that_are_listed_together_have_the_code_and_the_lines_of_each_al
     together = [code() for code in sass.begin_codes(kernels)]
 
     assert sass._listing.cache_info().currsize == 1
-    assert [code.exact_lines for code in together] == [True] * len(names)
     for one, other in zip(alone, together, strict=True):
         assert [(step.address, step.opcode, step.line, step.target, step.calls)
                 for step in one.instructions] == \
