@@ -207,7 +207,8 @@ class Report:
     that kernels printed in the case ``printed_in``: the first one that failed; where none did and
     the report is partial, the first one that printed. ``steps`` are those of an exercise with
     blanks that are left: it was graded with code of the solution in their place, and never passes.
-    ``shown_again`` is the time of the grade, where its report is shown once more.
+    ``shown_again`` is the time of the grade, where its report is shown once more. ``gpu_passed`` is
+    the time when the GPU passed the same kernels, where it was left out for that.
     """
 
     suite: str
@@ -234,6 +235,7 @@ class Report:
     printed_in: str = ""
     steps: tuple[Step, ...] = ()
     shown_again: str = ""
+    gpu_passed: str = ""
 
     @property
     def partial(self) -> bool:

@@ -31,6 +31,7 @@ from tests.benchmarks import saves
 from tritonlab.course import course
 from tritonlab.course.course import Module
 
+MORE = "def _saved():\n    return {}"  # host code, which changes no kernel
 LOOK_S = 0.2  # between two looks at the memory
 
 
@@ -58,11 +59,13 @@ class Row:
 
 @dataclass(frozen=True)
 class GpuRow:
-    """One module on a machine with a GPU: seconds of `grade` of the solution, first and second."""
+    """One module on a machine with a GPU, in seconds of `grade`; ``quick`` has a function more."""
 
     module: str
     cold: float
     second: float
+    again: float
+    quick: float
     cpu: float
     memory: int
 
@@ -70,7 +73,7 @@ class GpuRow:
         return asdict(self)
 
 
-GPU_COLUMNS = ("cold", "second", "cpu")
+GPU_COLUMNS = ("cold", "second", "again", "quick", "cpu")
 COLUMNS = ("cold", "second", "again", "exercise", "mistake", "cpu", "watch_failure", "watch_values",
            "watch_verdict", "watch_comment", "watch_host")
 
@@ -100,14 +103,20 @@ def gpu_rows(repeats: int, only: Sequence[str] = ()) -> Iterator[GpuRow]:
                 kernel = _exercise(place)
                 shutil.copytree(module.solution.parent, kernel.parent, dirs_exist_ok=True)
                 command = [sys.executable, "-m", "tritonlab", "grade", module.id]
-                colds, seconds = [], []
+                text = kernel.read_text("utf-8")
+                colds, others = [], []
                 for _ in range(repeats):
+                    kernel.write_text(text, "utf-8")
                     shutil.rmtree(place / "cache", ignore_errors=True)
                     colds.append(_timed(command, place, environment))
-                    seconds.append(_timed(command, place, environment))
-                cold, cpu, memory = (statistics.median(one[n] for one in colds) for n in range(3))
-                yield GpuRow(module.slug, cold, statistics.median(one[0] for one in seconds), cpu,
-                             int(memory))
+                    second, again = (_timed([*command, *options], place, environment)[0]
+                                     for options in ((), ("--again",)))
+                    kernel.write_text(f"{text}\n{MORE.format(0)}\n", "utf-8")
+                    quick = _timed([*command, "--quick"], place, environment)[0]
+                    others.append((second, again, quick))
+                cold, cpu, memory = map(statistics.median, zip(*colds, strict=True))
+                yield GpuRow(module.slug, cold, *map(statistics.median, zip(*others, strict=True)),
+                             cpu, int(memory))
 
 
 def measure(module: Module, folder: Path, repeats: int) -> Row:
@@ -172,7 +181,7 @@ def _watched(module: Module, folder: Path, right: dict[str, str], wrong: dict[st
             values.append(judged)
             verdicts.append(ended)
             comments.append(save(right, f"# {number} again")[1])
-            hosts.append(save(right, f"def _saved():\n    return {number}")[1])
+            hosts.append(save(right, MORE.format(number))[1])
     return failures, values, verdicts, comments, hosts
 
 

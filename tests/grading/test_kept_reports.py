@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+import grader
 from grader.report import CaseResult, Finding, Kind, Verdict
 from tests.support import toy
 from tritonlab.course import course
@@ -13,6 +14,15 @@ from tritonlab.grading import kept_reports
 from tritonlab.grading.kept_reports import Subject
 from tritonlab.workspace import workspace
 
+SOURCE = """import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr):
+    x = tl.load(x_ptr)
+    tl.store(x_ptr, x + 1)
+"""
 NOTED = CaseResult("a large case", Kind.EDGE, Verdict.FAILED, advisory=True,
                    findings=(Finding("T01", "much traffic", line=4),))
 
@@ -134,3 +144,34 @@ def test_only_a_pass_that_the_code_cannot_have_written_is_kept(tmp_path, monkeyp
     kept_reports.keep(Subject("key", "lines"), toy.report(results, **more), "today")
 
     assert not list(tmp_path.rglob("*"))
+
+
+def test_quick_leaves_out_the_gpu_for_kernels_that_it_passed(run, judge, tmp_path, monkeypatch):
+    gpus, asked = ["NVIDIA H200"], []
+    monkeypatch.setattr(kept_reports.detect, "names", lambda: tuple(gpus))
+    monkeypatch.setattr(kept_reports.detect, "present", lambda: bool(gpus))
+    run("start", "track1/softmax")
+    kernel().write_text(SOURCE)
+
+    def grade(*options, **more):
+        judge(toy.PASSING if more.get("alone") else toy.FAST,
+              **({} if more.get("alone") else toy.ON_GPU))
+        answers = grader.grade
+        monkeypatch.setitem(vars(grader), "grade", lambda *arguments, **named: asked.append(
+            named["gpu"]) or answers(*arguments, **named))
+        monkeypatch.setenv("TRITONLAB_CACHE", str(tmp_path / "cache"))
+        return run("grade", *options)
+
+    assert grade("--quick").code == 0
+    kernel().write_text(f"{SOURCE}\n\ndef helper():\n    return 1\n")
+    quick = grade("--quick", alone=True)
+    after = grade()
+    kernel().write_text(SOURCE.replace("x + 1", "x + 2"))
+    changed = grade("--quick")
+    gpus[:] = ["NVIDIA A100"]
+    kernel().write_text(SOURCE)
+    other = grade("--quick")
+
+    assert asked == ["found", "never", "found", "found", "found"]
+    assert "The GPU was left out: it passed these kernels on" in quick.out
+    assert not any("left out" in one.out for one in (after, changed, other))

@@ -14,7 +14,7 @@ from grader.report import CaseResult, Report
 from tritonlab import errors
 from tritonlab.cli import boundary, options, output_formats
 from tritonlab.cli.boundary import onward, progress_on, screen_on, show, verb, warn
-from tritonlab.cli.options import CurrentOr, Gpu, Json, OfModule, Plain
+from tritonlab.cli.options import CurrentOr, Gpu, Json, OfModule, Plain, Quick
 from tritonlab.cli.output_formats import OutputFormat, OutputOptions
 from tritonlab.course import course
 from tritonlab.course.course import EXERCISE
@@ -46,6 +46,7 @@ def grade(
     )] = False,
     again: Annotated[bool, typer.Option(
         "--again", help="Draw new inputs also where no code has changed since a pass.")] = False,
+    quick: Quick = False,
     pending: Annotated[bool, typer.Option(
         "--pending", help="Grade again, on a GPU, all that was passed without one.")] = False,
     verbose: Annotated[bool, typer.Option(
@@ -73,7 +74,7 @@ def grade(
 
     if pending:
         return _grade_pending(as_json, plain, not gpu or no_record, exercise, module_id, case,
-                              seed, target, everything, again, out,
+                              seed, target, everything, again, quick, out,
                               output_format != OutputFormat.TEXT)
     output = _output_options(output_format, as_json, out, points, visibility, case)
     as_json = output.format is OutputFormat.JSON and out is None
@@ -86,8 +87,8 @@ def grade(
         module = submission.module
         with progress_on(quiet) as progress:
             report = grading.grade(submission.unrecorded if no_record else submission, only=case,
-                                   seed=seed, target=target, gpu=gpu, everything=everything,
-                                   on_event=progress, sandbox=sandbox,
+                                   seed=seed, target=target, gpu=gpu, quick=quick,
+                                   everything=everything, on_event=progress, sandbox=sandbox,
                                    course=None if again or no_record else the_course)
     result = grading.SaveResult(grading.reading_of(the_course, submission)) if no_record else \
         grading.save(the_course, submission, report)
@@ -306,7 +307,7 @@ def watch(
     target: Annotated[str | None, typer.Option(
         "--target", metavar="GPU", autocompletion=options.gpus,
         help="Compile for this GPU, such as a100.")] = None,
-    gpu: Gpu = True,
+    gpu: Gpu = True, quick: Quick = False,
     poll: Annotated[bool, typer.Option(
         "--poll", help="Look at the files five times a second, where saves are noticed late.",
     )] = False,
@@ -338,5 +339,6 @@ def watch(
         warn(editor.open_in_editor(submission.kernel))
     view: WatchView = Lines() if as_json else Watched(lambda: screen_on(plain))
     session = Watch(the_course, submission, view, actions=ACTIONS,
-                    keyboard=Keyboard(wanted=not as_json), target=target, gpu=gpu, poll=poll)
+                    keyboard=Keyboard(wanted=not as_json), target=target, gpu=gpu, quick=quick,
+                    poll=poll)
     return session.run()

@@ -132,6 +132,8 @@ OfModule = Annotated[str | None, typer.Option(
     autocompletion=modules)]
 Gpu = Annotated[bool, typer.Option(
     "--gpu/--no-gpu", help="Also run and time the kernels on this machine's GPU, if it has one.")]
+Quick = Annotated[bool, typer.Option(
+    "--quick", help="Leave out the GPU where it has passed the same kernels.")]
 Function = Annotated[str | None, typer.Option(
     metavar="NAME", help="Function to write or fix.",
     autocompletion=functions)]

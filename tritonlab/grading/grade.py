@@ -43,15 +43,17 @@ def find_target(name: str) -> targets.Target:
 
 def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: str | None = None, gpu: bool = False,
-          everything: bool = False, first: Sequence[str] = (), prepared: "Prepared | None" = None,
-          on_event: OnEvent | None = None, sandbox: "Sandbox | None" = None,
-          cancelled: threading.Event | None = None, course: Course | None = None) -> Report:
+          quick: bool = False, everything: bool = False, first: Sequence[str] = (),
+          prepared: "Prepared | None" = None, on_event: OnEvent | None = None,
+          sandbox: "Sandbox | None" = None, cancelled: threading.Event | None = None,
+          course: Course | None = None) -> Report:
     """Runs the hidden tests, the public cases or one case on a submission.
 
     If the workspace's own exercise passes, ``workspace.passed_sources`` stores a copy. With
     ``course``, the report of a pass in its journal is returned again if nothing has changed since.
 
-    ``gpu``: use the GPU of this machine, if there is one. ``everything``: also run what cannot
+    ``gpu``: use the GPU of this machine, if there is one. ``quick``: leave it out where it has
+    passed the same kernels. ``everything``: also run what cannot
     change the first failure, however long it takes; one case alone is always run so. ``first``,
     ``prepared``, ``cancelled``: see ``grader.grade``.
 
@@ -60,7 +62,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
         TritonlabError: as of ``grader_for``; or ``seed`` is invalid, or no GPU is called
             ``target``.
     """
-    from tritonlab.grading import kept_reports  # imports slowly
+    from grader.gpu import detect  # both import slowly
+    from tritonlab.grading import kept_reports
 
     if seed is not None and not SEED.fullmatch(seed := seed.lower()):
         raise invalid_seed(seed)
@@ -73,6 +76,9 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
         if report := kept_reports.find(subject, submission.module, reading):
             _keep_traces(submission, report, content)
             return report
+    gpu_passed = kept_reports.gpu_passed(subject) if quick and subject else ""
+    if gpu_passed:
+        compiled_for = compiled_for or detect.default_target()
     # The sandbox warms up in its own process while the suite, and with it torch, is loaded here.
     with grader_for(submission.module, sandbox) as box:
         suite = suite_of(submission.module)
@@ -83,10 +89,12 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
             caches.save_case_names(submission.workspace.mark, submission.module.id,
                                    [case.name for case in suite.ordered()])
         report = grader.grade(submission.kernel, suite, public_only=public_only, only=only,
-                              seed=seed, target=compiled_for, gpu="found" if gpu else "never",
+                              seed=seed, target=compiled_for,
+                              gpu="found" if gpu and not gpu_passed else "never",
                               effort="whole" if everything or only else "early", first=first,
                               prepared=prepared, on_event=on_event, sandbox=box,
                               cancelled=cancelled, steps=steps_of(submission.module))
+        report = replace(report, gpu_passed=gpu_passed)
     if subject:
         kept_reports.keep(subject, report, time.strftime("%Y-%m-%d %H:%M"))
     _keep_traces(submission, report, content)

@@ -18,7 +18,11 @@ import grader
 from grader.gpu import detect
 from grader.processes.cache import Cache, folder_sha256
 from grader.report import WEAK_ISOLATION, Report, Verdict, versions
-from tritonlab.course.course import Module
+from grader.submission import syntax
+from grader.submission.dataflow import kernel_definitions
+from grader.submission.kernel_digest import kernel_code
+from tritonlab.course.course import EXERCISE, Module
+from tritonlab.progress.certificate import FAST
 from tritonlab.progress.journal import JournalReading
 
 _MOST_BYTES = 4 << 20  # of all reports; one has 20 to 100 KB
@@ -30,10 +34,13 @@ class Subject:
     """What a verdict depends on: files, module, versions, and the GPU that is compiled for or used.
 
     Comments are no part of the ``key``; ``lines`` changes when code moves to other lines.
+    ``kernels`` is a key without host functions, for ``--quick``; empty without a GPU, or where an
+    exercise has several files.
     """
 
     key: str
     lines: str
+    kernels: str = ""
 
     @classmethod
     def of(cls, content: Mapping[str, bytes], module: Module, target: str | None,
@@ -48,10 +55,15 @@ class Subject:
             return None
         folders = (module.folder, module.solution.parent, module.suite.parent)
         gpus = detect.names() if gpu and detect.present() else ()
-        parts = (code.hexdigest(), module.id, [folder_sha256(folder) for folder in folders],
+        parts = (module.id, [folder_sha256(folder) for folder in folders],
                  asdict(module.override), folder_sha256(_GRADER, without="suites"), versions(),
                  platform.machine(), target, gpus)
-        return cls(hashlib.sha256(json.dumps(parts).encode()).hexdigest(), lines.hexdigest())
+
+        def key(*own: str) -> str:
+            return hashlib.sha256(json.dumps((own, parts)).encode()).hexdigest()
+
+        kernels = _kernels(content[EXERCISE].decode()) if gpus and len(content) == 1 else ()
+        return cls(key(code.hexdigest()), lines.hexdigest(), key("", *kernels) if kernels else "")
 
 
 def _parsed(name: str, data: bytes, attributes: bool) -> str:
@@ -59,6 +71,12 @@ def _parsed(name: str, data: bytes, attributes: bool) -> str:
         return data.hex()
     with warnings.catch_warnings(action="ignore"):  # of the learner's literals
         return ast.dump(ast.parse(data), include_attributes=attributes)
+
+
+def _kernels(text: str) -> tuple[str, ...]:
+    """Digests of the kernels of a file; empty if one cannot be told."""
+    codes = [kernel_code(text, one.key) for one in kernel_definitions(syntax.tree_of(text))]
+    return tuple(one.sha256 for one in codes if one) if all(codes) else ()
 
 
 class _Entry(msgspec.Struct):
@@ -72,13 +90,24 @@ class _Entry(msgspec.Struct):
 def keep(subject: Subject, report: Report, at: str) -> None:
     """Keeps the report of a pass, unless the learner's code could have written it.
 
+    One without the GPU that is here is not kept, since the next grade may use it.
+
     Args:
         at: when it was graded, for people.
     """
-    if report.verdict is Verdict.PASSED and not report.partial \
+    without_gpu = report.gpu_passed or report.unusable_gpu
+    if report.verdict is Verdict.PASSED and not report.partial and not without_gpu \
             and not report.isolation.startswith(WEAK_ISOLATION):
-        Cache("reports", _MOST_BYTES).write(
-            subject.key, msgspec.to_builtins(_Entry(report, subject.lines, at)))
+        cache = Cache("reports", _MOST_BYTES)
+        cache.write(subject.key, msgspec.to_builtins(_Entry(report, subject.lines, at)))
+        if subject.kernels and report.evidence == FAST:
+            cache.write(subject.kernels, at)
+
+
+def gpu_passed(subject: Subject) -> str:
+    """Returns when this GPU passed the same kernels; empty if it has not."""
+    at = Cache("reports", _MOST_BYTES).read(subject.kernels) if subject.kernels else None
+    return at if isinstance(at, str) else ""
 
 
 def find(subject: Subject, module: Module, reading: JournalReading) -> Report | None:

@@ -114,6 +114,9 @@ def show_header(screen: Screen, module: Module, report: Report) -> None:
         screen.line((f"No code has changed since the grade of {report.shown_again}: this is its "
                      "report.", "dim"))
         screen.line(("`tritonlab grade --again` draws new inputs.", "dim"))
+    if report.gpu_passed:
+        screen.line((f"The GPU was left out: it passed these kernels on {report.gpu_passed}.",
+                     "dim"))
     if weak := weak_isolation(report.isolation):
         screen.line((weak, "skip"))
 

@@ -51,17 +51,17 @@ class GradeEvent:
 
 
 class GradeThread:
-    """Grades in a thread until the block is left, for ``target`` and on a ``gpu`` if wanted.
+    """Grades in a thread until the block is left; ``target``, ``gpu``, ``quick`` as of ``grade``.
 
     Calls ``tell`` in that thread with events, and with sentences about the sandbox. It lives as
     long; if its process is lost, another one is started and the grade is repeated.
     """
 
     def __init__(self, course: Course, tell: Callable[[GradeEvent | str], None],
-                 target: str | None = None, gpu: bool = True) -> None:
+                 target: str | None = None, gpu: bool = True, quick: bool = False) -> None:
         self._course = course
         self._tell = tell
-        self._target, self._gpu = target, gpu
+        self._target, self._gpu, self._quick = target, gpu, quick
         self._box: Sandbox | None = None
         self._prepared: tuple[str, Prepared] | None = None  # for the next grade of that module
         self._jobs: queue.SimpleQueue[GradeJob | None] = queue.SimpleQueue()
@@ -182,8 +182,8 @@ class GradeThread:
         pid, (module, prepared) = self._box.pid, self._prepared or ("", None)
         try:
             return grading.grade(
-                job.submission, target=self._target, gpu=self._gpu, first=job.first,
-                cancelled=job.cancelled, sandbox=self._box, course=self._course,
+                job.submission, target=self._target, gpu=self._gpu, quick=self._quick,
+                first=job.first, cancelled=job.cancelled, sandbox=self._box, course=self._course,
                 prepared=prepared if module == job.submission.module.id else None,
                 on_event=lambda event: self._tell(GradeEvent(job, event)))
         finally:  # also of a cancelled grade

@@ -51,6 +51,7 @@ class Watch:
 
     def __init__(self, course: Course, submission: Submission, view: WatchView, *,
                  actions: Sequence[Action] = (), target: str | None = None, gpu: bool = True,
+                 quick: bool = False,
                  keyboard: Keyboard | None = None, poll: bool = False,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.course = course
@@ -69,7 +70,7 @@ class Watch:
         self._keyboard = keyboard or Keyboard()
         self.inbox = self._keyboard.inbox
         self.actions = tuple(actions) if self._keyboard.there else ()
-        self._regrader = GradeThread(course, self._hear, target, gpu)
+        self._regrader = GradeThread(course, self._hear, target, gpu, quick)
         self._signals = Signals(self.inbox, self._release)
 
     @property
