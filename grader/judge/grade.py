@@ -6,11 +6,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
+
+import torch
 
 from grader.diagnosis.case_contrast import Traits, Values, separation, values_of
 from grader.diagnosis.explain import explained, result_of, telling_cases
@@ -147,6 +149,7 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
     cases = suite.ordered(public_only, only)
     with ExitStack() as resources:
         resources.enter_context(cancellation.cancelled_by(cancelled))
+        resources.enter_context(_one_thread())
         box = sandbox or resources.enter_context(GradingSandbox())
         ctx = resources.enter_context(Context(
             submitted, suite, box, seed=seed, target=target, effort=effort,
@@ -181,6 +184,17 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
         report = gpu_verdicts.report(report, explained(
             gpu_verdicts.results, suite, submitted, names, report.seed))
     return _with_printed(report, ctx.printed)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Has torch use one thread here: others wait actively, on CPUs that the children need."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseResult]:

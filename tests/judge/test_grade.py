@@ -158,6 +158,17 @@ def test_it_is_told_that_the_compiler_is_waited_for(tmp_path, sandbox):
     assert told[:2] == [case.name, f"{case.name}: waiting for the compiler"]
 
 
+def test_torch_uses_one_thread_while_a_grade_runs(tmp_path, sandbox):
+    path, threads, before = tmp_path / "kernel.py", [], torch.get_num_threads()
+    path.write_text(RIGHT)
+
+    grader.grade(path, SUITE, sandbox=sandbox,
+                 on_event=lambda _: threads.append(torch.get_num_threads()))
+
+    assert set(threads) == {1}
+    assert torch.get_num_threads() == before
+
+
 def test_other_layouts_are_tried_only_while_one_may_tell_the_cause(graded, monkeypatch):
     strided = replace(SUITE, cases=[
         edge(f"every other of {n}", rand(2 * n)[::2]) for n in range(40, 48)])
