@@ -108,13 +108,21 @@ def read(path: Path, files: Sequence[str] = (), kernel_file: str = KERNEL) -> So
     if problem is None and size > MAX_BYTES:
         problem = Finding("P02", fault("size", n_bytes=size, most=MAX_BYTES))
     held = every[kernel_file]
-    digest = hashlib.sha256()
-    for name, one in sorted(every.items()):
-        digest.update(f"{name}\0{len(one.data)}\0".encode() + one.data)
     return Source(
-        held.text, first.data, digest.hexdigest(), {} if problem else held.todos, problem,
-        held.tree, {name: every[name].data for name in files}, kernel_file,
+        held.text, first.data, digest({name: one.data for name, one in every.items()}),
+        {} if problem else held.todos, problem, held.tree,
+        {name: every[name].data for name in files}, kernel_file,
         {name: one.tree for name, one in every.items() if one.tree is not None})
+
+
+def digest(contents: Mapping[str, bytes]) -> str:
+    """The SHA-256 of a submission; of a single file, its own."""
+    if len(contents) == 1:
+        return hashlib.sha256(*contents.values()).hexdigest()
+    sha256 = hashlib.sha256()
+    for name, data in sorted(contents.items()):
+        sha256.update(f"{name}\0{len(data)}\0".encode() + data)
+    return sha256.hexdigest()
 
 
 def _further(folder: Path, name: str) -> bytes | Finding:
@@ -132,7 +140,6 @@ def _further(folder: Path, name: str) -> bytes | Finding:
 
 
 def _read(data: bytes, name: str) -> Source:
-    digest = hashlib.sha256(data).hexdigest()
     text, parsed = _decoded(data), None
     if isinstance(text, str) and name.endswith(".py"):
         parsed = _parsed(text)
@@ -140,9 +147,9 @@ def _read(data: bytes, name: str) -> Source:
     if problem and name != KERNEL:
         problem = replace(problem.within("file", name=name), line=None)
     if isinstance(text, Finding):
-        return Source("", data, digest, {}, problem)
+        return Source("", data, digest({name: data}), {}, problem)
     todos = {} if parsed is None else numbered_comments(text)
-    return Source(text, data, digest, todos, problem,
+    return Source(text, data, digest({name: data}), todos, problem,
                   parsed if isinstance(parsed, ast.Module) else None)
 
 

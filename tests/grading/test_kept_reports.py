@@ -124,6 +124,32 @@ def test_a_pass_that_the_journal_lacks_is_graded(passed, run):
     assert run("grade", "track1/softmax").code == 1
 
 
+def test_a_pass_of_a_version_that_was_saved_meanwhile_is_none_of_this_one(
+        run, judge, tmp_path, monkeypatch):
+    run("start", "track1/softmax")
+    first, later = "x = 1\n", "x = 2\n"
+    kernel().write_text(first)
+    judge(toy.PASSING)
+    answers = grader.grade
+    monkeypatch.setitem(vars(grader), "grade", lambda path, *arguments, **named: [
+        path.write_text(later), answers(path, *arguments, **named)][1])
+    monkeypatch.setenv("TRITONLAB_CACHE", str(tmp_path / "cache"))
+    assert run("grade").code == 0
+    judge(toy.FAILING)
+    monkeypatch.setenv("TRITONLAB_CACHE", str(tmp_path / "cache"))
+
+    kernel().write_text(first)
+
+    assert run("grade").code == 1
+
+
+def test_an_exercise_in_another_encoding_is_graded(run, passed):
+    exercise = passed()
+    exercise.write_bytes(b"# -*- coding: latin-1 -*-\nx = '\xe9'\n")
+
+    assert run("grade").code == 1
+
+
 def test_a_damaged_entry_is_graded(passed, run, tmp_path):
     passed()
     entry, = (tmp_path / "cache" / "reports").iterdir()
@@ -141,7 +167,8 @@ def test_only_a_pass_that_the_code_cannot_have_written_is_kept(tmp_path, monkeyp
                                                                more):
     monkeypatch.setenv("TRITONLAB_CACHE", str(tmp_path))
 
-    kept_reports.keep(Subject("key", "lines"), toy.report(results, **more), "today")
+    report = toy.report(results, **more)
+    kept_reports.keep(Subject("key", "lines", report.source_sha256), report, "today")
 
     assert not list(tmp_path.rglob("*"))
 

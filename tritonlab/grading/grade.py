@@ -53,9 +53,9 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
     ``course``, the report of a pass in its journal is returned again if nothing has changed since.
 
     ``gpu``: use the GPU of this machine, if there is one. ``quick``: leave it out where it has
-    passed the same kernels. ``everything``: also run what cannot
-    change the first failure, however long it takes; one case alone is always run so. ``first``,
-    ``prepared``, ``cancelled``: see ``grader.grade``.
+    passed the same kernels. ``everything``: also run what cannot change the first failure, however
+    long it takes; one case alone is always run so. ``first``, ``prepared``, ``cancelled``: see
+    ``grader.grade``.
 
     Raises:
         grader.Cancelled: ``cancelled`` was set by another thread.

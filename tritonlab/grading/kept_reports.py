@@ -10,6 +10,7 @@ import platform
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from importlib.util import decode_source
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ import grader
 from grader.gpu import detect
 from grader.processes.cache import Cache, folder_sha256
 from grader.report import WEAK_ISOLATION, Report, Verdict, versions
-from grader.submission import syntax
+from grader.submission import source, syntax
 from grader.submission.dataflow import kernel_definitions
 from grader.submission.kernel_digest import kernel_code
 from tritonlab.course.course import EXERCISE, Module
@@ -35,11 +36,12 @@ class Subject:
 
     Comments are no part of the ``key``; ``lines`` changes when code moves to other lines.
     ``kernels`` is a key without host functions, for ``--quick``; empty without a GPU, or where an
-    exercise has several files.
+    exercise has several files. ``sha256`` is that of the files themselves.
     """
 
     key: str
     lines: str
+    sha256: str
     kernels: str = ""
 
     @classmethod
@@ -62,15 +64,17 @@ class Subject:
         def key(*own: str) -> str:
             return hashlib.sha256(json.dumps((own, parts)).encode()).hexdigest()
 
-        kernels = _kernels(content[EXERCISE].decode()) if gpus and len(content) == 1 else ()
-        return cls(key(code.hexdigest()), lines.hexdigest(), key("", *kernels) if kernels else "")
+        kernels = _kernels(decode_source(content[EXERCISE])) \
+            if gpus and len(content) == 1 else ()
+        return cls(key(code.hexdigest()), lines.hexdigest(), source.digest(content),
+                   key("", *kernels) if kernels else "")
 
 
 def _parsed(name: str, data: bytes, attributes: bool) -> str:
     if not name.endswith(".py"):
         return data.hex()
     with warnings.catch_warnings(action="ignore"):  # of the learner's literals
-        return ast.dump(ast.parse(data), include_attributes=attributes)
+        return ast.dump(syntax.parse(decode_source(data)), include_attributes=attributes)
 
 
 def _kernels(text: str) -> tuple[str, ...]:
@@ -90,18 +94,20 @@ class _Entry(msgspec.Struct):
 def keep(subject: Subject, report: Report, at: str) -> None:
     """Keeps the report of a pass, unless the learner's code could have written it.
 
-    One without the GPU that is here is not kept, since the next grade may use it.
+    One without the GPU that is here is not kept, since the next grade may use it, and neither is
+    one of files that were saved after ``subject`` was made.
 
     Args:
         at: when it was graded, for people.
     """
-    without_gpu = report.gpu_passed or report.unusable_gpu
-    if report.verdict is Verdict.PASSED and not report.partial and not without_gpu \
-            and not report.isolation.startswith(WEAK_ISOLATION):
-        cache = Cache("reports", _MOST_BYTES)
-        cache.write(subject.key, msgspec.to_builtins(_Entry(report, subject.lines, at)))
-        if subject.kernels and report.evidence == FAST:
-            cache.write(subject.kernels, at)
+    passed = report.verdict is Verdict.PASSED and report.source_sha256 == subject.sha256
+    if not passed or report.partial or report.gpu_passed or report.unusable_gpu \
+            or report.isolation.startswith(WEAK_ISOLATION):
+        return
+    cache = Cache("reports", _MOST_BYTES)
+    cache.write(subject.key, msgspec.to_builtins(_Entry(report, subject.lines, at)))
+    if subject.kernels and report.evidence == FAST:
+        cache.write(subject.kernels, at)
 
 
 def gpu_passed(subject: Subject) -> str:
