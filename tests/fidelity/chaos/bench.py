@@ -148,7 +148,7 @@ class Bench:
 
     def grade(self, source: str = module.HEALTHY, **how: Any) -> Ended:
         self.kernel.write_text(source)
-        return self.note(self.run("grade", module.NAME, "--json", **how))
+        return self.note(self.run("grade", "--again", module.NAME, "--json", **how))
 
     def note(self, ended: Ended) -> Ended:
         self.acknowledged += ended.saved
@@ -268,7 +268,7 @@ class Warm:
               **how: Any) -> Ended:
         """Grade a kernel, as ``run`` runs commands."""
         self._bench.kernel.write_bytes(source if isinstance(source, bytes) else source.encode())
-        return self._bench.note(self.run("grade", module.NAME, "--json", **how))
+        return self._bench.note(self.run("grade", "--again", module.NAME, "--json", **how))
 
     def run(self, *words: str, disk: tuple[int, int, bool] | None = None,
             signal: tuple[str, int] | None = None,

@@ -35,7 +35,7 @@ def torment(bench: Bench, kills: int, number: int = signal.SIGKILL) -> tuple[lis
         with orphans() as left, (bench.folder / "out").open("w+b") as out, \
                 (bench.folder / "err").open("w+b") as err:
             bench.kernel.write_text(module.HEALTHY)
-            process = bench.start("grade", module.NAME, "--json", stdout=out, stderr=err)
+            process = bench.start("grade", "--again", module.NAME, "--json", stdout=out, stderr=err)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(moment * whole)
             alive = process.poll() is None
@@ -71,7 +71,7 @@ def judge(bench: Bench, kills: int) -> list[str]:
 def judge_of_a_cold_zygote(bench: Bench) -> list[str]:
     """Kill the judge while the zygote is still importing torch."""
     with orphans() as left:
-        process = bench.start("grade", module.NAME)
+        process = bench.start("grade", "--again", module.NAME)
         while process.poll() is None and zygote_of(process.pid) is None:
             time.sleep(0.001)
         time.sleep(0.2)
@@ -155,7 +155,7 @@ def interrupted(bench: Bench, stage: str, times: int = 1) -> list[str]:
             # What is printed as JSON is printed at once; a report for people takes many lines.
             words = ["--json"] if stage != "showing the report" else []
             bench.kernel.write_text(SLOW)
-            ended = bench.warm.run("grade", module.NAME, *words, signal=(stage, times))
+            ended = bench.warm.run("grade", "--again", module.NAME, *words, signal=(stage, times))
     recorded = bench.recorded() > before
     problems = [*left, *bench.store(), *bench.leftovers()]
     problems += bench.expected(ended, {130}, cold=stage in COLD)

@@ -76,7 +76,7 @@ def unheard(bench: Bench, shell: str, codes: set[int]) -> list[str]:
             if shell == "a broken pipe":
                 read, reader = os.pipe()
                 os.close(read)
-            process = bench.start("grade", module.NAME, stdout=reader, stderr=err,
+            process = bench.start("grade", "--again", module.NAME, stdout=reader, stderr=err,
                                   shell="" if shell == "a broken pipe" else shell)
             process.wait(60)
             if reader >= 0:
@@ -101,7 +101,7 @@ def read_only_home(bench: Bench) -> list[str]:
         bench.run("start", module.NAME, environment=changes)
         (place / module.PLACE).write_text(module.HEALTHY)
         with _read_only(home), orphans() as left:
-            ended = bench.run("grade", module.NAME, "--json", environment=changes)
+            ended = bench.run("grade", "--again", module.NAME, "--json", environment=changes)
             problems += bench.expected(ended, {3})
             if ended.report.get("verdict") != "PASSED" or ended.saved:
                 problems.append(f"not graded, or called saved: {ended.described()}")
@@ -177,7 +177,7 @@ def company(bench: Bench, graders: int = 2) -> list[str]:
     with orphans() as left:
         bench.kernel.write_text(module.HEALTHY)
         started = time.monotonic()
-        running = [bench.start("grade", module.NAME, "--json", stderr=subprocess.STDOUT)
+        running = [bench.start("grade", "--again", module.NAME, "--json", stderr=subprocess.STDOUT)
                    for _ in range(graders)]
         said = [process.communicate(timeout=120)[0].decode() for process in running]
     took, recorded = time.monotonic() - started, bench.recorded() - before
