@@ -69,8 +69,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
         raise invalid_seed(seed)
     compiled_for = find_target(target) if target else None
     content = passed_sources.snapshot(submission)
-    recorded = submission.workspace is not None and submission.in_place
-    subject = kept_reports.Subject.of(content, submission.module, target, gpu) if recorded else None
+    subject = kept_reports.Subject.of(content, submission.module, target, gpu) \
+        if submission.in_place else None
     if course and subject and not (public_only or only or seed or everything):
         reading = reading_of(course, submission)
         if report := kept_reports.find(subject, submission.module, reading):

@@ -11,13 +11,11 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.util import decode_source
-from pathlib import Path
 
 import msgspec
 
-import grader
 from grader.gpu import detect
-from grader.processes.cache import Cache, folder_sha256
+from grader.processes.cache import Cache, folder_sha256, sources_sha256
 from grader.report import WEAK_ISOLATION, Report, Verdict, versions
 from grader.submission import source, syntax
 from grader.submission.dataflow import kernel_definitions
@@ -27,14 +25,13 @@ from tritonlab.progress.certificate import FAST
 from tritonlab.progress.journal import JournalReading
 
 _MOST_BYTES = 4 << 20  # of all reports; one has 20 to 100 KB
-_GRADER = Path(grader.__file__).parent
 
 
 @dataclass(frozen=True)
 class Subject:
     """What a verdict depends on: files, module, versions, and the GPU that is compiled for or used.
 
-    Comments are no part of the ``key``; ``lines`` changes when code moves to other lines.
+    ``key`` leaves out comments; ``lines`` changes when code moves to other lines.
     ``kernels`` is a key without host functions, for ``--quick``; empty without a GPU, or where an
     exercise has several files. ``sha256`` is that of the files themselves.
     """
@@ -51,15 +48,15 @@ class Subject:
         code, lines = hashlib.sha256(), hashlib.sha256()
         try:
             for name, data in sorted(content.items()):
-                for digest, attributes in ((code, False), (lines, True)):
-                    digest.update(f"{name}\0{_parsed(name, data, attributes)}\0".encode())
+                for digest, text in zip((code, lines), _texts(name, data), strict=True):
+                    digest.update(f"{name}\0{text}\0".encode())
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
         folders = (module.folder, module.solution.parent, module.suite.parent)
         gpus = detect.names() if gpu and detect.present() else ()
         parts = (module.id, [folder_sha256(folder) for folder in folders],
-                 asdict(module.override), folder_sha256(_GRADER, without="suites"), versions(),
-                 platform.machine(), target, gpus)
+                 asdict(module.override), sources_sha256(), versions(), platform.machine(),
+                 target, gpus)
 
         def key(*own: str) -> str:
             return hashlib.sha256(json.dumps((own, parts)).encode()).hexdigest()
@@ -70,15 +67,17 @@ class Subject:
                    key("", *kernels) if kernels else "")
 
 
-def _parsed(name: str, data: bytes, attributes: bool) -> str:
+def _texts(name: str, data: bytes) -> tuple[str, str]:
+    """Returns the code of a file without comments: without and with its lines."""
     if not name.endswith(".py"):
-        return data.hex()
+        return data.hex(), ""
     with warnings.catch_warnings(action="ignore"):  # of the learner's literals
-        return ast.dump(syntax.parse(decode_source(data)), include_attributes=attributes)
+        tree = syntax.parse(decode_source(data))
+    return ast.dump(tree), ast.dump(tree, include_attributes=True)
 
 
 def _kernels(text: str) -> tuple[str, ...]:
-    """Digests of the kernels of a file; empty if one cannot be told."""
+    """Returns digests of the kernels of a file; none if one of them has no digest."""
     codes = [kernel_code(text, one.key) for one in kernel_definitions(syntax.tree_of(text))]
     return tuple(one.sha256 for one in codes if one) if all(codes) else ()
 

@@ -51,8 +51,7 @@ class Watch:
 
     def __init__(self, course: Course, submission: Submission, view: WatchView, *,
                  actions: Sequence[Action] = (), target: str | None = None, gpu: bool = True,
-                 quick: bool = False,
-                 keyboard: Keyboard | None = None, poll: bool = False,
+                 quick: bool = False, keyboard: Keyboard | None = None, poll: bool = False,
                  clock: Callable[[], float] = time.monotonic) -> None:
         self.course = course
         self.submission = submission

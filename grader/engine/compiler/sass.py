@@ -78,7 +78,7 @@ def code_of(compiled: Any) -> Code:
 def begin_codes(every: Sequence[Any]) -> list[Callable[[], Code]]:
     """Begins what ``code_of`` does for several kernels; what is returned waits for each.
 
-    Most of the time of nvdisasm is its start, so one process lists all that are assembled again
+    Most of the time of nvdisasm is its start, so one process lists all that are assembled
     quickly.
     """
     texts = [located(one.asm["ptx"]) for one in every]
@@ -105,11 +105,11 @@ def _listed(cubin: bytes, name: str, own: str,
     """Begins to disassemble a kernel; ``calls`` are those that are numbered as lines."""
     _listing(cubin, *_LINES)
 
-    def located(step: SassInstruction) -> SassInstruction:
+    def placed(step: SassInstruction) -> SassInstruction:
         lines = calls.get(step.line or 0)
         return replace(step, line=lines[0], calls=lines[:0:-1]) if lines else step
 
-    return lambda: Code(tuple(map(located, disassembled(cubin, name, own))))
+    return lambda: Code(tuple(map(placed, disassembled(cubin, name, own))))
 
 
 class CannotDisassemble(RuntimeError):

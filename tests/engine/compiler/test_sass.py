@@ -116,14 +116,14 @@ def test_other_machine_code_is_not_taken_for_the_same():
 
 
 def test_assembling_with_lines_leaves_the_machine_code_as_it_was():
-    made = compiled()
+    kernel = compiled()
 
-    plain = sass._assembled(made.asm["ptx"], made.metadata)
+    plain = sass._assembled(kernel.asm["ptx"], kernel.metadata)
 
     assert plain is not None
-    assert reader.located(made.asm["ptx"])[0] != made.asm["ptx"]
-    assert plain != made.asm["cubin"]
-    assert machine_code(plain) == machine_code(made.asm["cubin"])
+    assert reader.located(kernel.asm["ptx"])[0] != kernel.asm["ptx"]
+    assert plain != kernel.asm["cubin"]
+    assert machine_code(plain) == machine_code(kernel.asm["cubin"])
 
 
 @pytest.mark.parametrize("capability", [90, 100, 120])  # nvdisasm refuses older ones
