@@ -8,12 +8,16 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, ClassVar
 
+from triton.compiler import CompiledKernel
+
 from grader.engine.compiler import targets
 from grader.engine.compiler.compile import (
+    AMPERE,
     DoesNotCompile,
     build,
     lower,
     parse,
+    parse_half,
     variant,
 )
 from grader.engine.compiler.kernel_reader import binary_of
@@ -30,6 +34,7 @@ from grader.recording.model import Launch, Recording, View
 from grader.recording.specialization import Form, is_size, specialization
 
 _LONGEST_LISTING = 20_000  # lines
+ELSEWHERE = "compiled by another compiler"  # stands for its operations
 _ENOUGH = 2  # launches of a kind, no smaller than another one, that are lowered before it
 # CPU time, so that a busy machine changes no verdict. Of the course's solutions, the slowest
 # variant takes 3.4 s, and all that is compiled of one kernel 20 s (attention), on 2 cores of 2026.
@@ -56,8 +61,9 @@ class CompileHandler(KernelService):
     def __init__(self) -> None:
         super().__init__()
         self._answers: dict[Any, Json] = {}  # by all that the code can depend on
-        self._built: set[Any] = set()  # kinds of which a launch was compiled to the end
-        self._lowered: dict[Any, list[Form]] = {}  # by kind
+        self._built: set[Any] = set()  # families of which a launch was compiled to the end
+        self._lowered: dict[Any, list[Form]] = {}  # by family
+        self._parsed: set[Any] = set()  # kinds that the front end has accepted
         self._operations: dict[Any, set[str]] = {}  # compiled to the end, by target and kernel
         self._read: set[Any] = set()  # by all that the front end can depend on
         self._sizes: dict[str, set[str]] = {}  # constants that were sizes in a launch, by kernel
@@ -69,16 +75,20 @@ class CompileHandler(KernelService):
         """Every launch of a recording; of what does not compile, the finding.
 
         With ``whole`` each has a binary. Otherwise the first launch of a kind (of the same types,
-        options and flags) is compiled to the end, for what refuses an instruction, unless another
-        kind of the kernel had all of its operations, whatever their shapes. What refuses code
-        earlier, such as the shared memory of a pipeline, grows with blocks, warps and with what is
-        known of integers and addresses. So a launch is lowered until memory is allocated unless one
-        of its kind was, whose sizes were no smaller and of which no less was known, or ``_ENOUGH``
-        with such sizes: with thirty integers hardly two launches can be compared. Every other
-        launch is only read by the front end, once for each combination of constants.
+        options and flags) is compiled to the end, for what refuses an instruction, unless the
+        assembler takes all of its operations, whatever their shapes: each that another kind of the
+        kernel had, and the usual ones. Kernels that are ``built`` have such a kind in another
+        compiler. What refuses code earlier, such as the shared memory of a pipeline, grows with
+        blocks, warps and with what is known of integers and addresses. So a launch is lowered until
+        memory is allocated unless one of its kind was, whose sizes were no smaller and of which no
+        less was known, or ``_ENOUGH`` with such sizes: with thirty integers hardly two launches can
+        be compared. Every other launch is only read by the front end, once for each combination of
+        constants.
         """
         recording, target = _asked(request)
         whole = bool(request.get("whole"))
+        for kernel in request.get("built", ()):
+            self._operations.setdefault((target.name, kernel), set()).add(ELSEWHERE)
         return {"status": "done", "launches": [
             self._launch(launch, target, whole) for launch in recording.launches]}
 
@@ -176,9 +186,10 @@ class CompileHandler(KernelService):
             return {"given_up": {"cpu_s": spent.all_s, "slowest": spent.slowest,
                                  "slowest_s": spent.slowest_s}}
         operations = self._operations.setdefault((target.name, launch.kernel), set())
-        step = partial(build, operations=operations, only_new=not whole)
-        whole = whole or kind not in self._built
-        lowered = self._lowered.setdefault(kind, [])
+        step: Callable[..., Any] = partial(build, operations=operations, only_new=not whole)
+        family = _family(kind, target)
+        whole = whole or family not in self._built
+        lowered = self._lowered.setdefault(family, [])
         larger = [one for one in lowered if all(map(operator.ge, one.sizes, form.sizes))]
         read_only = len(larger) >= _ENOUGH or any(
             all(map(operator.ge, one.ones + one.multiples, form.ones + form.multiples))
@@ -187,13 +198,17 @@ class CompileHandler(KernelService):
         if read_only and not whole and read in self._read:
             self._answers[kind, form] = {}
             return {}
+        if not whole and kind in self._parsed:
+            step = parse if read_only else lower
+        elif not whole and read_only:
+            step = partial(parse_half, operations=operations)
         started = _cpu_s()
-        answer = self._answers[kind, form] = _answer(
-            kernel, bound, launch, target, step if whole else parse if read_only else lower)
+        answer = self._answers[kind, form] = _answer(kernel, bound, launch, target, step)
         spent.note(_cpu_s() - started, _variant_title(kernel, bound, launch.options))
         if "finding" not in answer:  # what is refused says nothing of smaller ones
             if whole:
-                self._built.add(kind)
+                self._built.add(family)
+            self._parsed.add(kind)
             self._read.add(read)
             if whole or not read_only:
                 lowered.append(form)
@@ -207,14 +222,19 @@ def _asked(request: Json) -> tuple[Recording, Target]:
     return model.from_json(request.get("recording")), targets.find(str(request.get("target")))
 
 
+def _family(kind: Any, target: Target) -> str:
+    """Kinds that differ in bf16 and f16 alone have the same layouts and memory."""
+    return repr(kind).replace("bfloat16", "float16") if target.capability >= AMPERE else repr(kind)
+
+
 def _answer(kernel: Any, bound: Mapping[str, Any], launch: Launch, target: Target,
             step: Callable[..., Any]) -> Json:
-    """Compiles a launch by one of ``build``, ``lower`` and ``parse``."""
+    """Compiles a launch by one of ``build``, ``lower``, ``parse`` and ``parse_half``."""
     try:
         code = step(kernel, bound, launch.options, target)
     except DoesNotCompile as error:
         return {"finding": error.finding.to_json()}
-    if code is None:
+    if not isinstance(code, CompiledKernel):
         return {}
     return {"binary": binary_of(code, target, launch.kernel, launch.options).to_dict()}
 

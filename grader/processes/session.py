@@ -80,6 +80,8 @@ class Session(AbstractContextManager["Session"]):
         self._kept = LaunchCache(submitted.text,
                                  disk=lambda: sandbox.isolation.landlock > 0)
         self._apart: dict[bytes, Hashable] = {}  # keys of compilers by encoded launches
+        # keys of the compilers that first got a kernel, by target and kernel
+        self._builders: dict[tuple[str, str], Hashable] = {}
         self._function = Function(entry)
         self._drivers = ""  # the text of calls.py, for a function that is called by a driver
 
@@ -263,7 +265,7 @@ class Session(AbstractContextManager["Session"]):
         missing = [number for number, answer in enumerate(kept) if answer is None]
         parts = [(numbers, part, self._begin_compiler(
                      "compile", part, target, "compiling a kernel", lambda reply: reply,
-                     whole=whole))
+                     whole=whole, built=self._built_elsewhere(part, target)))
                  for numbers, part in self._by_compiler(recording, missing)]
 
         def answers_of(part: Recording, reply: Later[dict[str, Any]]) -> list[Any]:
@@ -376,6 +378,11 @@ class Session(AbstractContextManager["Session"]):
         request = {"op": op, "recording": to_json(recording), "target": target.name, **more}
         return _begun(lambda: self.processes.ask("compiler", request, [], COMPILE_S, task,
                                                  alike=alike), read)
+
+    def _built_elsewhere(self, part: Recording, target: Target) -> list[str]:
+        """Kernels of which another compiler, which got them first, compiles a launch to the end."""
+        return [launch.kernel for launch in part.launches if (alike := self._alike(launch)) !=
+                self._builders.setdefault((target.name, launch.kernel), alike)]
 
     def _alike(self, launch: Launch) -> Hashable:
         """The key of the compiler that gets a launch: its form, unless it is compiled apart."""
@@ -493,8 +500,9 @@ def _begun(begin: Callable[[], Later[dict[str, Any]]],
 
 
 def form(launch: Launch) -> Hashable:
-    """A key that is equal for launches that may share operations."""
-    dtypes = {view.dtype for argument in launch.arguments.values() for view in views_of(argument)}
+    """A key that is equal for launches that may share operations, as those of both halves do."""
+    dtypes = {view.dtype.replace("bfloat16", "float16") for argument in launch.arguments.values()
+              for view in views_of(argument)}
     return launch.kernel, frozenset(dtypes)
 
 

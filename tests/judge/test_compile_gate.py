@@ -364,7 +364,7 @@ def sums_kernel(a, b, c, d, out_ptr, WRONG: tl.constexpr):
 def steps(tmp_path, monkeypatch):
     """Compiles single launches, and returns by which steps: ``steps(text)(arguments)``."""
     taken: list[str] = []
-    for name in ("build", "lower", "parse"):
+    for name in ("build", "lower", "parse", "parse_half"):
         step = getattr(compile_service, name)
         monkeypatch.setattr(compile_service, name, lambda *args, step=step, name=name, **more: (
             taken.append(name), step(*args, **more))[1])
@@ -375,16 +375,17 @@ def steps(tmp_path, monkeypatch):
         path.write_text("import triton\nimport triton.language as tl\n" + text)
         handler.handle({"op": "load", "path": str(path)}, [])
         [kernel] = handler.kernels
-        out = View(0, "int32", (1024,), (1,), 0)
 
         def compiled(*, whole: bool = False, warps: int = 4, options: dict[str, int] | None = None,
+                     dtype: str = "int32", built: tuple[str, ...] = (),
                      **constants: Any) -> list[str]:
+            out = View(0, dtype, (1024,), (1,), 0)
             arguments = {"out_ptr": Argument("tensor", out), **{
                 name: Argument(type(value).__name__, value) for name, value in constants.items()}}
             launch = Launch(kernel, (1, 1, 1), arguments, {"num_warps": warps, **(options or {})})
             taken.clear()
             [reply] = handler.handle({
-                "op": "compile", "target": "h100", "whole": whole,
+                "op": "compile", "target": "h100", "whole": whole, "built": built,
                 "recording": to_json(Recording((out,), (launch,), (out,)))}, [])["launches"]
             return [*taken, *("refused" for _ in reply.keys() & {"finding"})]
 
@@ -450,8 +451,18 @@ def product_kernel(out_ptr, BLOCK: tl.constexpr):
     assert compiled(BLOCK=64, warps=64) == ["lower", "refused"]  # 2,048 threads
 
 
-def test_an_operation_becomes_code_once_whatever_its_shapes(steps, monkeypatch, tmp_path):
+@pytest.fixture
+def into_llvm(monkeypatch, tmp_path):
+    """Gets an item for each variant of which LLVM makes code."""
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    codes: list[str] = []
+    to_module = compiler.llvm.to_module
+    monkeypatch.setattr(compiler.llvm, "to_module", lambda *args: (
+        codes.append("code"), to_module(*args))[1])
+    return codes
+
+
+def test_an_operation_becomes_code_once_whatever_its_shapes(steps, into_llvm):
     compiled = steps("""
 @triton.jit
 def product_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
@@ -462,20 +473,17 @@ def product_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
     if MODE == 1:
         acc = tl.where(offs[:, None] >= offs[None, :], acc, 0.0)
     if MODE == 2:
-        acc = tl.exp2(acc)
+        acc = tl.cos(acc)
     if MODE == 3:
         acc += tl.load(out_ptr + tile, cache_modifier=".cg")
     if MODE == 4:
         acc += tl.load(out_ptr + tile, cache_modifier=".ca", eviction_policy="evict_first")
     if MODE == 5:
         acc += tl.load(out_ptr + tile, mask=tile < 99)
+    if MODE == 6:
+        acc = tl.exp2(acc)
     tl.store(out_ptr + tile, acc.to(tl.int32))
 """)
-    into_llvm: list[str] = []
-    to_module = compiler.llvm.to_module
-    monkeypatch.setattr(compiler.llvm, "to_module", lambda *args: (
-        into_llvm.append("code"), to_module(*args))[1])
-
     def steps_of(**launch: Any) -> list[str]:
         into_llvm.clear()
         return [*compiled(**launch), *into_llvm]
@@ -484,11 +492,52 @@ def product_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
     assert steps_of(BLOCK=32, MODE=0) == ["lower"]
     assert steps_of(BLOCK=32, MODE=1) == ["build"]  # only a choice by integers is new
     assert steps_of(BLOCK=32, MODE=5) == ["build"]  # the same load with a mask
+    assert steps_of(BLOCK=32, MODE=6) == ["build"]  # every GPU of today has it
     assert [steps_of(BLOCK=16, MODE=mode) for mode in (2, 3)] == [["build", "code"]] * 2
     assert steps_of(BLOCK=16, MODE=4) == ["build", "refused", "code"]
     assert steps_of(BLOCK=16, MODE=0, options={"num_stages": 1}) == ["build"]
     assert steps_of(BLOCK=16, MODE=0, options={"maxnreg": 64}) == ["build", "code"]
     assert steps_of(BLOCK=16, MODE=0, options={"maxnreg": 0}) == ["build", "refused", "code"]
+
+
+def test_of_a_kernel_that_another_compiler_builds_only_unusual_operations_become_code(
+        steps, into_llvm):
+    compiled = steps(ONE_BLOCK + """
+    if MODE == 1:
+        tl.store(out_ptr + offs, offs, cache_modifier=".wt")
+""")
+
+    assert compiled(BLOCK=64, MODE=0, built=("block_kernel",)) == ["build"]
+    assert into_llvm == []
+    assert compiled(BLOCK=64, MODE=1, built=("block_kernel",)) == ["build"]
+    assert into_llvm == ["code"]
+
+
+def test_bfloat16_is_only_read_where_float16_was_lowered_unless_it_is_an_atomic(
+        steps, into_llvm):
+    compiled = steps("""
+@triton.jit
+def half_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    x = tl.load(out_ptr + offs)
+    if MODE == 1:
+        tl.atomic_add(out_ptr + offs, x)
+    if MODE == 2 and x.dtype == tl.bfloat16:
+        x = x @ x
+    tl.store(out_ptr + offs, x)
+""")
+
+    def both(**launch: Any) -> list[str]:
+        return [*compiled(dtype="float16", **launch), *compiled(dtype="bfloat16", **launch)]
+
+    assert both(BLOCK=64, MODE=0) == ["build", "parse_half"]
+    assert both(BLOCK=128, MODE=0) == ["lower", "parse"]
+    assert compiled(BLOCK=256, MODE=0, dtype="bfloat16") == ["lower"]
+    assert compiled(BLOCK=256, MODE=0, dtype="float16") == ["parse"]
+    assert both(BLOCK=64, MODE=2) == ["build", "parse_half", "refused"]
+    assert len(into_llvm) == 1
+    assert both(BLOCK=64, MODE=1) == ["build", "parse_half"]
+    assert len(into_llvm) == 3
 
 
 @pytest.mark.parametrize(("effort", "forks"), [
@@ -589,6 +638,7 @@ def test_launches_of_a_call_go_to_the_compiler_of_their_kernel(graded, uncached,
 def test_a_compiler_gets_kernels_while_the_other_one_has_more_requests(
         graded, uncached, monkeypatch):
     asked: dict[str, set[int]] = {}
+    built: dict[str, list[str]] = {}
     ask = Processes.ask
 
     def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
@@ -596,19 +646,21 @@ def test_a_compiler_gets_kernels_while_the_other_one_has_more_requests(
         if request["op"] == "compile":
             [dtype] = more["alike"][1]
             asked.setdefault(dtype, set()).add(self._compiled_by[more["alike"]])
+            built[dtype] = request["built"]
         return later
 
     monkeypatch.setattr(Processes, "ask", asks)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
     suite = replace(SMALL, cases=[correctness(f"{n} of {dtype}", rand(n, dtype=dtype))
                                   for dtype, n in (("float32", 4), ("float16", 5),
-                                                   ("bfloat16", 6))] + [
+                                                   ("bfloat16", 6), ("float64", 7))] + [
         performance(f"{n} counted", rand(n), spills=0) for n in (64, 128)])
 
     report = graded(KERNEL, suite)
 
     assert report.verdict is Verdict.PASSED
-    assert asked == {"float32": {0}, "float16": {1}, "bfloat16": {1}}
+    assert asked == {"float32": {0}, "float16": {1}, "float64": {1}}
+    assert built == {"float32": [], "float16": ["double_kernel"], "float64": ["double_kernel"]}
 
 
 @pytest.mark.parametrize("cache", ["cache", "off"])

@@ -1,14 +1,17 @@
 """Compiles one launch through the path that the JIT itself takes, short of the launch."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest import mock
 
 import torch
 from triton.backends.nvidia import compiler
+from triton.compiler import ASTSource
 from triton.runtime.errors import OutOfResources
+from triton.runtime.jit import JITCallable
 
 from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.compiler.ptx import located
@@ -25,6 +28,19 @@ _ANY_GPU = frozenset(("i1", "i8", "i16", "i32", "i64", "f32", "index"))  # each 
 _NO_OPERATION = re.compile(  # control flow, layouts and their memory, which the compiler chooses
     r"[#}{^]|module|scf\.|cf\.|ttg\.|ttng\.\w*(barrier|fence|wait)|.*\barith\.constant|tt\.(func"
     r"|return|make_range|splat|broadcast|expand_dims|trans|reshape|addptr|get_program_id)\b")
+_FLOAT = r"(tensor<x+)?f(16|32)>?"
+AMPERE = 80  # compute capability
+_OF_AMPERE = re.compile(  # what each GPU since then has; bf16 is f16 here
+    r"tt\.(load|store) : (tensor<x+)?!tt\.ptr<(i8|i16|i32|i64|f16|f32)>>?"
+    rf"|arith\.(extf|truncf) : {_FLOAT} to {_FLOAT}"
+    r"|arith\.(addf|subf|mulf|negf|maxnumf|minnumf|cmpf \w+|select) : (tensor<x+i1> )?"
+    rf"{_FLOAT}"
+    r"|math\.(absf|exp|exp2|log|log2|sqrt|rsqrt|erf|floor|ceil) : (tensor<x+)?f32>?"
+    rf"|tt\.dot( inputPrecision = tf32)? : {_FLOAT} \* {_FLOAT} -> tensor<xxf32>"
+    r"|ttng\.warp_group_dot {(isAsync = true|inputPrecision = : i32)} : (tensor|!ttg\.memdesc)<xx"
+    r"f(16|32)[^>]*> \* !ttg\.memdesc<xxf(16|32)[^>]*> -> tensor<xxf32>"
+    r'|tt\.elementwise_inline_asm "cvt\.rna\.tf32\.f32 \$ \$;" .*')
+_ONE_HALF = re.compile(r"asm|extern|atomic")  # exists for one of bf16 and f16 alone
 _TUNED = ("num_warps", "num_stages")  # options that no instruction depends on
 _MOST_CTAS = 16  # of one cluster; more than 8 are not portable, and Triton asks for them
 
@@ -54,8 +70,8 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         options: of the launch, such as num_warps.
         operations: types, attributes and assembly of all operations of earlier variants; those of
             this one are added.
-        only_new: do what ``lower`` does if all operations are in ``operations``: the assembler has
-            accepted their instructions.
+        only_new: do what ``lower`` does if the assembler takes all operations: each is in
+            ``operations``, or next to some of these is one that every such GPU has.
 
     Returns:
         Triton's CompiledKernel, with ``asm`` and ``metadata``; the same object for every launch of
@@ -69,8 +85,8 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
     own = {f"{name}={value!r}" for name, value in options.items() if name not in _TUNED}
 
     def goes_on(module: Any) -> bool:
-        own.update(_operations(str(module)))
-        return not only_new or not own <= accepted
+        own.update(_operations(str(module), target))
+        return not only_new or any(not _has(target, accepted, one) for one in own)
 
     try:
         with _compiling(kernel, target), _lowering(goes_on), _located():
@@ -143,26 +159,59 @@ def _located() -> Iterator[None]:
 
 
 def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
-          target: Target) -> None:
+          target: Target) -> Any:
     """Runs the front end alone, in a tenth of the time of ``build``.
+
+    Returns:
+        the module of Triton's IR that it makes; None if the variant was compiled before.
 
     Raises:
         DoesNotCompile: the front end refuses the kernel.
         OSError: as ``build`` raises it.
     """
-    with _compiling(kernel, target), suppress(_FarEnough), \
-            mock.patch.object(compiler.CUDABackend, "make_ttgir", side_effect=_FarEnough):
-        _run(kernel, arguments, options)
+    make_ir = ASTSource.make_ir
+
+    def made(source: Any, *context: Any) -> Any:
+        raise _FarEnough(make_ir(source, *context))
+
+    with _compiling(kernel, target), mock.patch.object(ASTSource, "make_ir", made):
+        try:
+            _run(kernel, arguments, options)
+        except _FarEnough as parsed:
+            return parsed.args[0]
+    return None
 
 
-def _operations(module: str) -> Iterator[str]:
-    """The operations of a module in Triton's GPU dialects, with their types and attributes."""
+def parse_half(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
+               target: Target, operations: set[str]) -> None:
+    """Parses a variant where one with f16 instead of bf16, or the reverse, was compiled.
+
+    If it has an operation that may exist for one of these alone, it does what ``build`` does with
+    ``only_new``.
+    """
+    if _ONE_HALF.search(str(parse(kernel, arguments, options, target))):
+        build(kernel, arguments, options, target, operations, only_new=True)
+
+
+def _operations(module: str, target: Target) -> Iterator[str]:
+    """The operations of a module in Triton's GPU dialects, with their types and attributes.
+
+    Since Ampere, each with bf16 is that with f16.
+    """
     for line in module.splitlines():
         text = " ".join(_VARYING.sub("", line).split()).removeprefix("= ")
         if not text or _NO_OPERATION.match(text):
             continue
+        if target.capability >= AMPERE and not _ONE_HALF.search(text):
+            text = text.replace("bf16", "f16")
         if not text.startswith("arith.") or set(_TYPE.findall(text)) - _ANY_GPU:
             yield text
+
+
+def _has(target: Target, accepted: Collection[str], operation: str) -> bool:
+    """Whether the assembler takes an operation of a kernel of which it took others."""
+    return operation in accepted or bool(
+        accepted and target.capability >= AMPERE and _OF_AMPERE.fullmatch(operation))
 
 
 def _check_lowered(lowered: _FarEnough, target: Target) -> None:
@@ -173,8 +222,12 @@ def _check_lowered(lowered: _FarEnough, target: Target) -> None:
           attribute("ttg.num-ctas") or 1, target)
 
 
+_tree = cache(JITCallable.parse)  # of a kernel or function; generating code does not change it
+
+
 def _run(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
-    return kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **complete(options))
+    with mock.patch.object(JITCallable, "parse", _tree):
+        return kernel.run(grid=(1, 1, 1), warmup=True, **arguments, **complete(options))
 
 
 def complete(options: Mapping[str, Any]) -> dict[str, Any]:

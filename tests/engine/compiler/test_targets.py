@@ -10,7 +10,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from grader.engine.compiler import targets
+from grader.engine.compiler import compile, targets
 from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.targets import occupancy
@@ -36,19 +36,87 @@ def sum_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr, ADDS: tl.constexpr
     tl.store(out_ptr + offs, x, mask=mask)
 
 
-def test_a_variant_without_new_operations_is_only_lowered(monkeypatch, tmp_path):
-    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))  # LLVM gets nothing for what is cached
+@pytest.fixture
+def uncached(monkeypatch, tmp_path):
+    """Has Triton compile what it compiled before, too."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    sum_kernel.device_caches.clear()
+    usual_kernel.device_caches.clear()
+
+
+@pytest.fixture
+def is_built(uncached):
+    """Whether a variant of a kernel was compiled to the end, not only lowered."""
+
+    def is_built(operations: set[str], dtype: str, *, target: str = "h100", adds: bool) -> bool:
+        pointers = dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), address(dtype, 0))
+        return build(sum_kernel, {**pointers, "n": 3, "BLOCK": 256, "ADDS": adds}, {},
+                     targets.find(target), operations, only_new=True) is not None
+
+    return is_built
+
+
+def test_a_variant_without_new_operations_is_only_lowered(is_built):
     operations: set[str] = set()
 
-    def is_built(dtype: str, *, adds: bool, n: int = 3) -> bool:
-        pointers = dict.fromkeys(("x_ptr", "y_ptr", "out_ptr"), address(dtype, 0))
-        return build(sum_kernel, {**pointers, "n": n, "BLOCK": 256, "ADDS": adds}, {},
-                     targets.find("h100"), operations, only_new=True) is not None
+    assert is_built(operations, "float32", adds=True)
+    assert not is_built(operations, "float32", adds=False)
+    assert is_built(operations, "float64", adds=False)
+    assert is_built(operations, "float64", adds=True)  # adds doubles
 
-    assert is_built("float32", adds=True)
-    assert not is_built("float32", adds=False)
-    assert is_built("float16", adds=False)
-    assert is_built("float16", adds=True)  # adds halves
+
+def test_a_variant_of_operations_that_every_gpu_has_is_only_lowered(is_built):
+    operations: set[str] = set()
+
+    assert is_built(operations, "float16", adds=True)  # one variant of each kernel is built
+    assert not is_built(operations, "bfloat16", adds=True)
+    assert not is_built(operations, "float32", adds=True)
+
+    before_ampere: set[str] = set()
+    assert is_built(before_ampere, "float16", adds=True, target="t4")
+    assert is_built(before_ampere, "bfloat16", adds=True, target="t4")
+
+
+@triton.jit
+def usual_kernel(x_ptr, out_ptr, i_ptr, other_ptr, BLOCK: tl.constexpr, OTHER: tl.constexpr):
+    offs = tl.arange(0, BLOCK)
+    tile = offs[:, None] * BLOCK + offs[None, :]
+    if OTHER:
+        tl.store(i_ptr + offs, tl.load(other_ptr + offs))
+    else:
+        x = tl.load(x_ptr + tile)
+        y = x * x
+        y = tl.where(x > y, x - y, -x) + tl.maximum(x, y)
+        acc = tl.dot(x, x) + x.to(tl.float32)
+        acc += tl.dot(tl.maximum(acc, 1.0).to(x.dtype), tl.minimum(x, y).to(x.dtype))
+        acc = tl.exp(acc) + tl.exp2(acc) + tl.log(acc) + tl.log2(acc) + tl.sqrt(acc) / acc
+        acc = tl.rsqrt(acc) + tl.erf(acc) + tl.floor(acc) + tl.ceil(acc) - tl.abs(acc)
+        tl.store(out_ptr + tile, acc.to(x.dtype))
+        tl.store(i_ptr + offs, tl.load(i_ptr + offs) + tl.sum(acc, 1).to(tl.int32))
+
+
+@pytest.mark.parametrize("capability", [80, 86, 89, 90, 100, 120])
+def test_every_gpu_since_ampere_has_the_usual_operations(capability, uncached):
+    target = next(one for one in TARGETS.values() if one.capability == capability)
+    operations: set[str] = set()
+
+    def builds(dtype: str, integer: str, *, other: bool) -> None:
+        tensors = dict.fromkeys(("x_ptr", "out_ptr"), address(dtype, 0))
+        integers = dict.fromkeys(("i_ptr", "other_ptr"), address(integer, 0))
+        build(usual_kernel, {**tensors, **integers, "BLOCK": 64, "OTHER": other}, {}, target,
+              operations)
+
+    for dtype in ("float16", "bfloat16", "float32"):
+        builds(dtype, "int32", other=False)
+    for dtype in ("int8", "int16", "int32", "int64"):
+        builds(dtype, dtype, other=True)
+
+    usual = {one for one in operations if compile._OF_AMPERE.fullmatch(one)}
+    assert {re.split(r"[. ]", one)[1] for one in usual} - {
+        "dot", "warp_group_dot", "negf"} == {  # before Triton 3.8, -x is 0 - x
+        "load", "store", "extf", "truncf", "addf", "subf", "mulf", "maxnumf", "minnumf", "cmpf",
+        "select", "absf", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "erf", "floor", "ceil"}
+    assert all("reduce" in one or one.startswith("ttng.t") for one in operations - usual)
 
 
 def test_the_named_gpus_are_there():
