@@ -6,7 +6,8 @@ untouched exercise and of a typical mistake, the first mutant, `grade` is timed 
 In `watch`, a mistake is timed until its first failure is shown, and the solution until its values
 are right and until its final verdict: saved for the first time, with a comment more, and with a
 host function more. CPU seconds and the peak of memory (PSS) are those of the cold grade with all
-its processes.
+its processes. A machine that others use too changes its speed, so the import is timed around each
+cold grade; ``cold`` is compared with the median of these.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ class Row:
     """One module, in seconds, medians of the repeats; memory in bytes."""
 
     module: str
+    importing: float
     cold: float
     second: float
     again: float
@@ -62,6 +64,7 @@ class GpuRow:
     """One module on a machine with a GPU, in seconds of `grade`; ``quick`` has a function more."""
 
     module: str
+    importing: float
     cold: float
     second: float
     again: float
@@ -73,16 +76,14 @@ class GpuRow:
         return asdict(self)
 
 
-GPU_COLUMNS = ("cold", "second", "again", "quick", "cpu")
-COLUMNS = ("cold", "second", "again", "exercise", "mistake", "cpu", "watch_failure", "watch_values",
-           "watch_verdict", "watch_comment", "watch_host")
+GPU_COLUMNS = ("importing", "cold", "second", "again", "quick", "cpu")
+COLUMNS = ("importing", "cold", "second", "again", "exercise", "mistake", "cpu", "watch_failure",
+           "watch_values", "watch_verdict", "watch_comment", "watch_host")
 
 
-def import_s(repeats: int = 5) -> float:
-    """Seconds of a process that imports torch and triton, the median."""
-    return statistics.median(
-        _timed([sys.executable, "-c", "import torch, triton"], Path(), dict(os.environ))[0]
-        for _ in range(repeats))
+def import_s() -> float:
+    """Seconds of a process that imports torch and triton."""
+    return _timed([sys.executable, "-c", "import torch, triton"], Path(), dict(os.environ))[0]
 
 
 def rows(repeats: int, only: Sequence[str] = ()) -> Iterator[Row]:
@@ -104,19 +105,21 @@ def gpu_rows(repeats: int, only: Sequence[str] = ()) -> Iterator[GpuRow]:
                 shutil.copytree(module.solution.parent, kernel.parent, dirs_exist_ok=True)
                 command = [sys.executable, "-m", "tritonlab", "grade", module.id]
                 text = kernel.read_text("utf-8")
-                colds, others = [], []
+                imports, colds, others = [], [], []
                 for _ in range(repeats):
                     kernel.write_text(text, "utf-8")
                     shutil.rmtree(place / "cache", ignore_errors=True)
+                    imports.append(import_s())
                     colds.append(_timed(command, place, environment))
+                    imports.append(import_s())
                     second, again = (_timed([*command, *options], place, environment)[0]
                                      for options in ((), ("--again",)))
                     kernel.write_text(f"{text}\n{MORE.format(0)}\n", "utf-8")
                     quick = _timed([*command, "--quick"], place, environment)[0]
                     others.append((second, again, quick))
                 cold, cpu, memory = map(statistics.median, zip(*colds, strict=True))
-                yield GpuRow(module.slug, cold, *map(statistics.median, zip(*others, strict=True)),
-                             cpu, int(memory))
+                yield GpuRow(module.slug, statistics.median(imports), cold,
+                             *map(statistics.median, zip(*others, strict=True)), cpu, int(memory))
 
 
 def measure(module: Module, folder: Path, repeats: int) -> Row:
@@ -141,14 +144,18 @@ def measure(module: Module, folder: Path, repeats: int) -> Row:
 
     exercises = [graded() for _ in range(repeats)]
     mistakes = [graded(wrong, cold=True) for _ in range(repeats)]
-    colds = [graded(files, cold=True) for _ in range(repeats)]
+    imports, colds = [], []
+    for _ in range(repeats):
+        imports.append(import_s())
+        colds.append(graded(files, cold=True))
+        imports.append(import_s())
     seconds = [graded(files) for _ in range(repeats)]
     agains = [graded(files, "--again") for _ in range(repeats)]
     failures, values, verdicts, comments, hosts = _watched(
         module, folder / "watch", files, wrong, repeats)
     median = statistics.median
-    return Row(module.slug, *(median(one[0] for one in times)
-                              for times in (colds, seconds, agains, exercises, mistakes)),
+    return Row(module.slug, median(imports), *(median(one[0] for one in times) for times in (
+                   colds, seconds, agains, exercises, mistakes)),
                cpu=median(one[1] for one in colds), memory=int(median(one[2] for one in colds)),
                watch_failure=median(failures), watch_values=median(values),
                watch_verdict=median(verdicts), watch_comment=median(comments),

@@ -231,18 +231,17 @@ def _course(repeats: int, only: Sequence[str], path: Path | None, *, gpu: bool) 
     """Measures and prints the seconds of a learner, module by module."""
     for package in ("grader", "tritonlab"):  # as pip does; no process of a grade writes bytecode
         compileall.compile_dir(ROOT / package, quiet=1)
-    importing = course.import_s()
     columns = course.GPU_COLUMNS if gpu else course.COLUMNS
-    print(f"import of torch and triton: {importing:.2f} s; times in seconds\n"
-          f"{'':20}{''.join(f'{name:>15}' for name in columns)} {'memory':>10}")
+    names = "".join(f"{name:>14}" for name in columns)
+    print(f"{'seconds':23}{names} {'memory':>10}  cold/importing")
     rows: list[course.Row | course.GpuRow] = []
     for row in course.gpu_rows(repeats, only) if gpu else course.rows(repeats, only):
         rows.append(row)
-        times = "".join(f"{getattr(row, name):15.2f}" for name in columns)
-        print(f"{row.module:20}{times} {row.memory / 1e6:7.0f} MB", flush=True)
+        times = "".join(f"{getattr(row, name):14.2f}" for name in columns)
+        print(f"{row.module:23}{times} {row.memory / 1e6:7.0f} MB {row.cold / row.importing:15.1f}",
+              flush=True)
         if path:  # a run that is cut off leaves what it has
-            _write(path, {"repeats": repeats, "import": importing,
-                          "rows": [one.to_dict() for one in rows]})
+            _write(path, {"repeats": repeats, "rows": [one.to_dict() for one in rows]})
     return 0
 
 

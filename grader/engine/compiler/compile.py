@@ -28,13 +28,12 @@ _ANY_GPU = frozenset(("i1", "i8", "i16", "i32", "i64", "f32", "index"))  # each 
 _NO_OPERATION = re.compile(  # control flow, layouts and their memory, which the compiler chooses
     r"[#}{^]|module|scf\.|cf\.|ttg\.|ttng\.\w*(barrier|fence|wait)|.*\barith\.constant|tt\.(func"
     r"|return|make_range|splat|broadcast|expand_dims|trans|reshape|addptr|get_program_id)\b")
-_FLOAT = r"(tensor<x+)?f(16|32)>?"
 AMPERE = 80  # compute capability
-_OF_AMPERE = re.compile(  # what each GPU since then has; bf16 is f16 here
+_FLOAT = r"(tensor<x+)?f(16|32)>?"
+_OF_AMPERE = re.compile(  # what each GPU since Ampere has; bf16 is f16 here
     r"tt\.(load|store) : (tensor<x+)?!tt\.ptr<(i8|i16|i32|i64|f16|f32)>>?"
     rf"|arith\.(extf|truncf) : {_FLOAT} to {_FLOAT}"
-    r"|arith\.(addf|subf|mulf|negf|maxnumf|minnumf|cmpf \w+|select) : (tensor<x+i1> )?"
-    rf"{_FLOAT}"
+    rf"|arith\.(addf|subf|mulf|negf|maxnumf|minnumf|cmpf \w+|select) : (tensor<x+i1> )?{_FLOAT}"
     r"|math\.(absf|exp|exp2|log|log2|sqrt|rsqrt|erf|floor|ceil) : (tensor<x+)?f32>?"
     rf"|tt\.dot( inputPrecision = tf32)? : {_FLOAT} \* {_FLOAT} -> tensor<xxf32>"
     r"|ttng\.warp_group_dot {(isAsync = true|inputPrecision = : i32)} : (tensor|!ttg\.memdesc)<xx"
@@ -70,8 +69,8 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         options: of the launch, such as num_warps.
         operations: types, attributes and assembly of all operations of earlier variants; those of
             this one are added.
-        only_new: do what ``lower`` does if the assembler takes all operations: each is in
-            ``operations``, or next to some of these is one that every such GPU has.
+        only_new: do what ``lower`` does if the assembler takes each operation: those in
+            ``operations`` and, unless there are none, the usual ones of every GPU since Ampere.
 
     Returns:
         Triton's CompiledKernel, with ``asm`` and ``metadata``; the same object for every launch of
