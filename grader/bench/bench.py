@@ -93,7 +93,7 @@ class Measured:
             return Without(findings=tuple(findings))
         sets = self._sets(ctx.draws, name, inputs)
         try:
-            timed = session.measure(recordings[0], list(map(large_tensors.on_cpu, sets)),
+            timed = session.measure(recordings[0], sets,
                                     others=recordings[1:])
         except NoGpu as error:
             return Without(str(error))

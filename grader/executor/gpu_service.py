@@ -7,7 +7,7 @@ import gc
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, ClassVar, Literal
@@ -168,14 +168,31 @@ def begin(visible: str | None) -> None:
 
 
 def compile_ahead(kernels: Kernels, launches: Iterable[Launch]) -> None:
-    """Compiles launches side by side, so that a run finds them; it reports what is refused here."""
+    """Compiles launches side by side, so that a run finds them; it reports what is refused here.
+
+    Some versions of Triton have a C compiler make what launches kernels of each signature, at its
+    first launch. That is done here too.
+    """
     bind = without_memory(kernels).bind
+    signatures: set[str] = set()
+
+    def make_launcher(compiling: Future[Any]) -> None:
+        with suppress(Exception):
+            compiled = compiling.result()
+            signature = repr([compiled.src.signature, [*compiled.src.constants]])
+            if signature not in signatures:
+                signatures.add(signature)
+                driver.active.launcher_cls(compiled.src, compiled.metadata)
+
     with ThreadPoolExecutor(min(_MOST_THREADS, len(os.sched_getaffinity(0)))) as pool, \
             triton.AsyncCompileMode(pool, ignore_errors=True):
         for launch in launches:
             with suppress(Exception):
                 kernel, bound = bind(launch)
-                kernel.run(grid=launch.grid, warmup=True, **bound, **complete(launch.options))
+                begun = kernel.run(grid=launch.grid, warmup=True, **bound,
+                                   **complete(launch.options))
+                if hasattr(begun, "future"):  # it was not compiled before
+                    begun.future.add_done_callback(make_launcher)
 
 
 class OnCuda:
@@ -264,7 +281,7 @@ def _written(output: int, results: Sequence[torch.Tensor],
     """Writes whole results, or runs of (first element, count) of each as it lies row by row."""
     parts = [result.contiguous().view(-1)[first:first + count]
              for result in results for first, count in windows] if windows else results
-    return append_results(output, (part.contiguous().cpu() for part in parts))
+    return append_results(output, parts)
 
 
 def faulted(error: Exception) -> Json:

@@ -296,7 +296,7 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
     width = prod(recording.results[0].shape[1:]) if rows else 0  # elements of a row
     large_tensors.free()
     for _ in range(TRIES):
-        timed = ctx.session(case).measure(recording, list(map(large_tensors.on_cpu, sets)),
+        timed = ctx.session(case).measure(recording, sets,
                                           others=recordings[1:],
                                           windows=[(first * width, count * width)
                                                    for first, count in rows])

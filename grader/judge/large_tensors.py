@@ -55,17 +55,6 @@ def free() -> None:
         torch.cuda.empty_cache()
 
 
-def on_cpu(values: Sequence[Any]) -> list[Any]:
-    """The same values with their tensors where they can be packed; each keeps its strides."""
-    return [_laid_out_on_cpu(value) if isinstance(value, torch.Tensor) and value.is_cuda else value
-            for value in values]
-
-
-def _laid_out_on_cpu(tensor: torch.Tensor) -> torch.Tensor:
-    whole = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(tensor.untyped_storage())
-    return whole.cpu().as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
-
-
 def check(suite: Suite, case: Case, recording: Recording, results: Sequence[torch.Tensor],
           inputs: Sequence[Any]) -> tuple[list[Finding], Difference | None]:
     """Checks results against the contract, and compares them with the reference.

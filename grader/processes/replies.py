@@ -5,6 +5,8 @@ Each reader raises ``Stopped`` where a recording was refused, or the reply is no
 
 from __future__ import annotations
 
+import fcntl
+import mmap
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +40,8 @@ MEMORY_LIMIT = ResourceLimits().address_space  # bytes that a submission may tak
 WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "S01", "T03"))
 # What the engine may say as well, where it runs in the worker.
 EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
+MAPPED = 16 << 20  # bytes of a result, from where on it is not copied
+_SEALS = 0x0002 | 0x0004 | 0x0008  # F_SEAL_SHRINK, _GROW and _WRITE, from <linux/fcntl.h>
 MAX_SHOWN = 4  # of the values of an argument, in a message
 _Name = Annotated[str, Meta(max_length=MAX_NAME)]
 _NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
@@ -358,7 +362,7 @@ class MemoryFile:
     """A memory file for the results of a run, closed with its last reference."""
 
     def __init__(self, name: str) -> None:
-        self.fd = os.memfd_create(name, os.MFD_CLOEXEC)
+        self.fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
 
     def __del__(self) -> None:
         os.close(self.fd)
@@ -368,7 +372,7 @@ class MemoryFile:
         return os.pread(self.fd, most, 0)
 
     def read(self, place: Sequence[Any]) -> torch.Tensor:
-        """Copies out one result.
+        """Returns one result: a copy, or of a large one a private mapping of the sealed file.
 
         Raises:
             MalformedRecording: it is not in the file, or of a dtype that cannot be read.
@@ -380,10 +384,17 @@ class MemoryFile:
         elements = prod(max(n, 1) for n in shape)
         if nbytes != prod(shape) * dtype.itemsize or elements > model.MAX_ELEMENTS:
             raise MalformedRecording("a result has as many bytes as its elements need")
+        is_mapped = nbytes >= MAPPED and self._is_sealed()
         if offset + nbytes > os.fstat(self.fd).st_size:
             raise MalformedRecording("a result lies beyond the end of the file")
         if nbytes == 0:
             return torch.empty(shape, dtype=dtype)
+        if is_mapped and not offset % dtype.itemsize:
+            page = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+            mapped = mmap.mmap(self.fd, offset - page + nbytes, offset=page,
+                               flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+            return torch.frombuffer(mapped, dtype=dtype, count=prod(shape),
+                                    offset=offset - page).view(shape)
         data = bytearray(nbytes)
         rest = memoryview(data)
         while rest:  # one call reads 2 GiB at most
@@ -392,6 +403,14 @@ class MemoryFile:
                 raise MalformedRecording("a result was cut off while it was read")
             rest = rest[count:]
         return torch.frombuffer(data, dtype=dtype).view(shape)
+
+    def _is_sealed(self) -> bool:
+        """Whether nobody can change the file any more."""
+        try:
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SEALS)  # type: ignore[attr-defined, unused-ignore]
+        except OSError:  # its writer has mapped it, or sealed it before
+            return False
+        return True
 
 
 def hint(message: str) -> dict[str, str]:

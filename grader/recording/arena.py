@@ -13,6 +13,7 @@ import torch
 
 from grader.recording.model import MalformedRecording, View, dtype_name
 
+STAGE = 64 << 20  # bytes of page-locked memory through which tensors of a GPU are copied
 WITH_HOLES = 1 << 28  # bytes of a storage of which only the elements of its tensors are kept
 _RESULT_ALIGNMENT = 64  # bytes, of each result in its file
 _SEAL = 0x0001  # F_SEAL_SEAL and its siblings, from <linux/fcntl.h>
@@ -68,7 +69,7 @@ class SparseTensor:
 
 
 def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
-    """Copies the storages of CPU tensors into a memory file that is sealed against changes.
+    """Copies the storages of tensors into a memory file that is sealed against changes.
 
     Tensors that share a storage share it in the arena too.
     """
@@ -89,14 +90,14 @@ def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
             views.append(view_of(tensor.like, len(places)))
             start = add(tensor.nbytes)
             for first, window in tensor.windows:
-                _write(fd, _bytes(window), start + first * window.element_size())
+                _write(fd, window, start + first * window.element_size())
             continue
         storage = tensor.untyped_storage()
         if (key := storage._cdata) not in numbers:
             numbers[key] = len(places)
             start = add(storage.nbytes())
             if storage.nbytes() <= WITH_HOLES:
-                _write(fd, _bytes(torch.empty(0, dtype=torch.uint8).set_(storage)), start)
+                _write(fd, _whole(tensor, torch.uint8), start)
         if storage.nbytes() > WITH_HOLES:
             _write_elements(fd, places[numbers[key]][0], tensor)
         views.append(view_of(tensor, numbers[key]))
@@ -123,12 +124,12 @@ def unpack(fd: int, layout: Sequence[Sequence[int]]) -> list[torch.Tensor]:
 
 
 def append_results(fd: int, tensors: Iterable[torch.Tensor]) -> list[list[Any]]:
-    """Appends CPU tensors to a file of results; [dtype, shape, offset, bytes] of each."""
+    """Appends tensors to a file of results; [dtype, shape, offset, bytes] of each."""
     places: list[list[Any]] = []
     for tensor in tensors:
         start = -(-os.fstat(fd).st_size // _RESULT_ALIGNMENT) * _RESULT_ALIGNMENT
         os.ftruncate(fd, start + tensor.nbytes)
-        _write(fd, _bytes(tensor), start)
+        _write(fd, tensor, start)
         places.append([dtype_name(tensor), list(tensor.shape), start, tensor.nbytes])
     return places
 
@@ -170,22 +171,45 @@ def view_of(tensor: torch.Tensor, storage: int) -> View:
 def _write_elements(fd: int, start: int, tensor: torch.Tensor) -> None:
     """Writes the elements of a tensor, row by row, to its storage in the file."""
     size = tensor.element_size()
+    if tensor.is_contiguous():
+        _write(fd, tensor, start + int(tensor.storage_offset()) * size)
+        return
+    if tensor.is_cuda:  # one copy instead of one for each row
+        tensor = _whole(tensor, tensor.dtype).cpu().as_strided(
+            tensor.shape, tensor.stride(), tensor.storage_offset())
     for index in product(*map(range, tensor.shape[:-1])):
         row = tensor[index]
         pieces = [row] if row.is_contiguous() else row.view(-1, 1)
         for piece in pieces:
-            _write(fd, _bytes(piece), start + int(piece.storage_offset()) * size)
+            _write(fd, piece, start + int(piece.storage_offset()) * size)
 
 
-def _write(fd: int, data: memoryview, offset: int) -> None:
+def _whole(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The storage of a tensor."""
+    return torch.empty(0, dtype=dtype, device=tensor.device).set_(tensor.untyped_storage())
+
+
+def _write(fd: int, tensor: torch.Tensor, offset: int) -> None:
+    """Writes the elements of a tensor in their order.
+
+    Those of a GPU come by way of page-locked memory: a copy to fresh pages takes longer than the
+    file.
+    """
+    whole = tensor.contiguous()  # of a single element the stride may still be any
+    data = whole.as_strided((whole.numel(),), (1,)).view(torch.uint8)
+    if not data.is_cuda:
+        _write_bytes(fd, data.numpy().data, offset)
+        return
+    stage = torch.empty(min(STAGE, len(data)), dtype=torch.uint8, pin_memory=True)
+    for first in range(0, len(data), STAGE):
+        part = data[first:first + STAGE]
+        _write_bytes(fd, stage[:len(part)].copy_(part).numpy().data, offset + first)
+
+
+def _write_bytes(fd: int, data: memoryview, offset: int) -> None:
     while data:  # one call writes 2 GiB at most
         written = os.pwrite(fd, data[:1 << 30], offset)
         data, offset = data[written:], offset + written
-
-
-def _bytes(tensor: torch.Tensor) -> Any:
-    whole = tensor.contiguous()  # of a single element the stride may still be any
-    return whole.as_strided((whole.numel(),), (1,)).view(torch.uint8).numpy().data
 
 
 def _padded(size: int) -> int:

@@ -69,14 +69,6 @@ def test_rows_that_depend_on_others_are_never_taken_apart(monkeypatch):
             large_tensors.check(suite, CASE, recording(result), [result], inputs)
 
 
-def test_strides_survive_the_way_to_the_processor():
-    x = torch.randn(4, 6)[:, ::2]
-
-    [moved] = large_tensors.on_cpu([x])
-
-    assert moved.stride() == x.stride()
-
-
 @pytest.mark.parametrize("wrong", [None, 0, 500, ROWS - 1])
 def test_of_what_is_too_large_to_move_some_rows_are_judged(monkeypatch, wrong):
     monkeypatch.setattr(large_tensors, "device", lambda: "cpu")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import fcntl
+import mmap
 import os
 from typing import Any
 
 import pytest
 import torch
 
+from grader.processes import replies
 from grader.processes.replies import (
     MAX_MESSAGE,
     WORKER_CODES,
@@ -21,6 +24,7 @@ from grader.processes.replies import (
     unusable,
 )
 from grader.processes.session import Session
+from grader.recording.arena import append_results
 from grader.recording.model import (
     DTYPES,
     Alloc,
@@ -218,6 +222,31 @@ def test_every_dtype_that_crosses_can_be_read(dtype):
     assert found.shape == (3, 4)
     assert torch.equal(found.view(-1).view(torch.uint8), made.view(torch.uint8))
     assert view_from_json([0, dtype, [3], [1], 0]).dtype == dtype
+
+
+@pytest.mark.parametrize("writer", ["has closed it", "has mapped it", "has sealed it"])
+def test_a_large_result_is_mapped_unless_its_writer_could_still_change_it(monkeypatch, writer):
+    monkeypatch.setattr(replies, "MAPPED", 8192)
+    results, made = MemoryFile("results"), torch.randn(50, 60)
+    [place] = append_results(results.fd, [torch.zeros(3), made])[1:]
+    mapped = mmap.mmap(results.fd, 0) if writer == "has mapped it" else None
+    if writer == "has sealed it":
+        fcntl.fcntl(results.fd, fcntl.F_ADD_SEALS, 1)  # against further seals
+
+    found = results.read(place)
+
+    try:
+        os.pwrite(results.fd, bytes(64), place[2])
+        is_mapped = False
+    except PermissionError:  # it is sealed
+        is_mapped = True
+        with pytest.raises(PermissionError):
+            os.ftruncate(results.fd, 0)
+    assert is_mapped is (writer == "has closed it")
+    assert torch.equal(found, made)
+    found += 1  # is the reader's own
+    assert torch.equal(results.read(place), made) is is_mapped
+    del mapped
 
 
 @pytest.mark.parametrize("place", [

@@ -24,3 +24,22 @@ def test_packed_inputs_can_be_changed_in_a_private_copy_alone():
         [again] = arena.unpack(packed.fd, packed.layout())
 
     assert torch.equal(arena.as_tensor(again, packed.views[0]), x)
+
+
+@pytest.mark.parametrize("holes", [arena.WITH_HOLES, 0], ids=["whole", "with holes"])
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="needs a GPU"))])
+def test_tensors_of_any_device_and_strides_are_packed(monkeypatch, device, holes):
+    monkeypatch.setattr(arena, "WITH_HOLES", holes)
+    monkeypatch.setattr(arena, "STAGE", 100)
+    x = torch.randn(6, 8, device=device)
+    tensors = [x, x.T, x[1:, ::2], torch.randn(7, device=device)[3:], torch.ones((), device=device)]
+
+    with arena.pack(tensors) as packed:
+        storages = arena.unpack(packed.fd, packed.layout())
+
+    assert len(storages) == 3
+    for tensor, view in zip(tensors, packed.views, strict=True):
+        copy = arena.as_tensor(storages[view.storage], view)
+        assert copy.stride() == tensor.stride()
+        assert torch.equal(copy, tensor.cpu())
