@@ -93,8 +93,7 @@ class Measured:
             return Without(findings=tuple(findings))
         sets = self._sets(ctx.draws, name, inputs)
         try:
-            timed = session.measure(recordings[0], sets,
-                                    others=recordings[1:])
+            timed = session.measure(recordings[0], sets, others=recordings[1:])
         except NoGpu as error:
             return Without(str(error))
         if timed.findings or timed.measurement is None:

@@ -296,10 +296,9 @@ def _measured(forecast: Forecast, ctx: Context, needed: Cost, ceilings: Ceilings
     width = prod(recording.results[0].shape[1:]) if rows else 0  # elements of a row
     large_tensors.free()
     for _ in range(TRIES):
-        timed = ctx.session(case).measure(recording, sets,
-                                          others=recordings[1:],
-                                          windows=[(first * width, count * width)
-                                                   for first, count in rows])
+        timed = ctx.session(case).measure(
+            recording, sets, others=recordings[1:],
+            windows=[(first * width, count * width) for first, count in rows])
         if (measured := timed.measurement) is None:
             return result_of(case, [*timed.findings, *forecast.broken], forecast.facts)
         verdict, words = measurement.judge(measured, needed, ceilings, limits.pass_at, units)
