@@ -534,18 +534,19 @@ def test_what_does_not_compile_is_told(known):
 
 def test_what_is_compiled_ahead_has_a_launcher_for_each_signature(known, monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
-    made: list[str] = []
+    launchers: list[str] = []
     [adds] = recorded().launches
     aligned, halves = (structs.replace(adds, arguments=adds.arguments | more) for more in (
         {"n": Argument("int", 16)}, {"x_ptr": Argument("tensor", view(0, dtype="float16"))}))
 
     with stub_driver.pretending(targets.find("h100")):
-        monkeypatch.setattr(driver.active, "launcher_cls", lambda source, metadata: made.append(
-            source.signature["x_ptr"]), raising=False)
+        monkeypatch.setattr(
+            driver.active, "launcher_cls",
+            lambda source, metadata: launchers.append(source.signature["x_ptr"]), raising=False)
         executor.compile_ahead(known, [adds, aligned, halves,
                                        structs.replace(adds, kernel="no_kernel")])
 
-    assert sorted(made) == ["*fp16", "*fp32"]
+    assert sorted(launchers) == ["*fp16", "*fp32"]
 
 
 # ---------------------------------------------------------------------------------------------

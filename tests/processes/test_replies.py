@@ -227,13 +227,13 @@ def test_every_dtype_that_crosses_can_be_read(dtype):
 @pytest.mark.parametrize("writer", ["has closed it", "has mapped it", "has sealed it"])
 def test_a_large_result_is_mapped_unless_its_writer_could_still_change_it(monkeypatch, writer):
     monkeypatch.setattr(replies, "MAPPED", 8192)
-    results, made = MemoryFile("results"), torch.randn(50, 60)
-    [place] = append_results(results.fd, [torch.zeros(3), made])[1:]
+    results, tensor = MemoryFile("results"), torch.randn(50, 60)
+    [place] = append_results(results.fd, [torch.zeros(3), tensor])[1:]
     mapped = mmap.mmap(results.fd, 0) if writer == "has mapped it" else None
     if writer == "has sealed it":
         fcntl.fcntl(results.fd, fcntl.F_ADD_SEALS, 1)  # against further seals
 
-    found = results.read(place)
+    result = results.read(place)
 
     try:
         os.pwrite(results.fd, bytes(64), place[2])
@@ -243,9 +243,9 @@ def test_a_large_result_is_mapped_unless_its_writer_could_still_change_it(monkey
         with pytest.raises(PermissionError):
             os.ftruncate(results.fd, 0)
     assert is_mapped is (writer == "has closed it")
-    assert torch.equal(found, made)
-    found += 1  # is the reader's own
-    assert torch.equal(results.read(place), made) is is_mapped
+    assert torch.equal(result, tensor)
+    result += 1  # is the reader's own
+    assert torch.equal(results.read(place), tensor) is is_mapped
     del mapped
 
 

@@ -170,10 +170,10 @@ def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
     """
     make_ir = ASTSource.make_ir
 
-    def made(source: Any, *context: Any) -> Any:
+    def front_end(source: Any, *context: Any) -> Any:
         raise _FarEnough(make_ir(source, *context))
 
-    with _compiling(kernel, target), mock.patch.object(ASTSource, "make_ir", made):
+    with _compiling(kernel, target), mock.patch.object(ASTSource, "make_ir", front_end):
         try:
             _run(kernel, arguments, options)
         except _FarEnough as parsed:
