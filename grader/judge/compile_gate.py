@@ -89,6 +89,7 @@ class Gate:
         one that is lowered, a smaller one is only parsed.
         """
         self._ahead = True
+        self._session.divide([one.recording for one in self._begun if one.compiled is None])
         for number, one in self._in_order():
             if one.compiled is None and self._stopped is None:
                 try:

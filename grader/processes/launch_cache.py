@@ -167,10 +167,18 @@ class LaunchCache:
         entries = [self._entry(launch, target) for launch in recording.launches]
         return [] if None in entries else [entry for entry in entries if entry]
 
+    def n_lines(self, launch: Launch) -> int:
+        """Lines of the code that a launch depends on; 1 where that is not clear."""
+        code = self._code(launch)
+        return len(code.lines) if code else 1
+
+    def _code(self, launch: Launch) -> KernelCode | None:
+        return kernel_code(self._text, launch.kernel,
+                           frozenset(_functions(launch.arguments.values())))
+
     def _entry(self, launch: Launch, target: Target) -> _Entry | None:
         """The key of a launch; None where it cannot be named."""
-        code = kernel_code(self._text, launch.kernel,
-                           frozenset(_functions(launch.arguments.values())))
+        code = self._code(launch)
         if code is None:
             return None
         kind, form = specialization(launch, code.constants)

@@ -6,7 +6,7 @@ import itertools
 import os
 import tempfile
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -122,7 +122,7 @@ class Processes:
                                     partial(self._load_kernels, "reading the kernels to compile"))
                            for _ in range(min(MOST_COMPILERS, cpus))]
         self._compiled_by: dict[Hashable, int] = {}  # places of compilers
-        self._n_compiled = [0] * len(self._compilers)  # requests to each
+        self._costs = [0] * len(self._compilers)  # of the requests to each
         self.gpu = _Process(partial(client.start, sandbox),
                              partial(self._load_kernels, "reading the kernels for the GPU",
                                      devices=client.visible()))
@@ -147,13 +147,14 @@ class Processes:
         self.worker.ready()
 
     def ask(self, role: Role, request: dict[str, Any], fds: Sequence[int], seconds: float,
-            task: str, *, at_once: bool = False,
-            alike: Hashable = None) -> Later[dict[str, Any]]:
+            task: str, *, at_once: bool = False, alike: Hashable = None,
+            cost: int = 0) -> Later[dict[str, Any]]:
         """Sends a request to a role and returns a function that waits for the reply.
 
         Args:
             task: for messages, such as "importing the file".
             alike: what is alike goes to the same compiler, which compiles nothing twice.
+            cost: of a request to a compiler, beside others; what is new goes where least is done.
             at_once: do not wait until it has read the file; then a new process may just begin.
         """
         match role:
@@ -161,7 +162,7 @@ class Processes:
                 process = next(self._turns)
             case "compiler":
                 number = self.compiler_of(alike)
-                self._n_compiled[number] += 1
+                self._costs[number] += cost
                 process = self._compilers[number]
             case _:
                 process = self.worker if role == "worker" else self.gpu
@@ -179,8 +180,18 @@ class Processes:
 
     def compiler_of(self, alike: Hashable) -> int:
         """The place of the compiler that gets what is alike."""
-        least = self._n_compiled.index(min(self._n_compiled))
-        return self._compiled_by.setdefault(alike, least)
+        return self._compiled_by.setdefault(alike, _least(self._costs))
+
+    def divide(self, costs: Mapping[Hashable, int]) -> None:
+        """Divides requests among the compilers before they are made.
+
+        Args:
+            costs: of all requests that are alike, by the key that they will have.
+        """
+        expected = [*self._costs]
+        for alike, cost in sorted(costs.items(), key=lambda item: (
+                item[0] not in self._compiled_by, -item[1])):
+            expected[self._compiled_by.setdefault(alike, _least(expected))] += cost
 
     def _with_figures(self, worker: Child, reply: dict[str, Any], seconds: float,
                       task: str) -> dict[str, Any]:
@@ -308,3 +319,7 @@ def _write(folder: Path, name: str, data: bytes) -> None:
     path.chmod(0o644)
     for above in list(Path(name).parents)[:-1]:  # the last is the folder itself
         (folder / above).chmod(0o755)
+
+
+def _least(costs: Sequence[int]) -> int:
+    return costs.index(min(costs))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import replace
@@ -47,6 +48,7 @@ T = TypeVar("T")
 
 SURVEY_S = 20.0  # it takes at most two
 COMPILE_S = 25.0  # for all launches of a call; most take a tenth of a second
+WHOLE = 5  # times what the front end and a half of the passes take
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
 TRACE_S = 60.0  # to interpret with every line traced, up to four times
@@ -265,7 +267,8 @@ class Session(AbstractContextManager["Session"]):
         missing = [number for number, answer in enumerate(kept) if answer is None]
         parts = [(numbers, part, self._begin_compiler(
                      "compile", part, target, "compiling a kernel", lambda reply: reply,
-                     whole=whole, built=self._built_elsewhere(part, target)))
+                     cost=sum(self._cost(one, whole) for one in part.launches), whole=whole,
+                     built=self._built_elsewhere(part, target)))
                  for numbers, part in self._by_compiler(recording, missing)]
 
         def answers_of(part: Recording, reply: Later[dict[str, Any]]) -> list[Any]:
@@ -290,6 +293,14 @@ class Session(AbstractContextManager["Session"]):
             return replies.compiled_of(answers, recording)
 
         return waited
+
+    def divide(self, recordings: Sequence[Recording], *, whole: bool = False) -> None:
+        """Divides recordings that will be compiled among the compilers."""
+        costs = Counter[Hashable]()
+        for launch in {msgpack.encode(one): one for recording in recordings
+                       for one in recording.launches}.values():
+            costs[self._alike(launch)] += self._cost(launch, whole)
+        self.processes.divide(costs)
 
     def begin_listings(self, recordings: Sequence[Recording], target: Target) -> None:
         """Begins to disassemble launches that are being compiled, before their time is asked for.
@@ -369,7 +380,7 @@ class Session(AbstractContextManager["Session"]):
 
     def _begin_compiler(self, op: str, recording: Recording, target: Target, task: str,
                         read: Callable[[dict[str, Any]], T], *, alike: Hashable = None,
-                        **more: Any) -> Later[T]:
+                        cost: int = 0, **more: Any) -> Later[T]:
         """Sends a request to the compiler that got the key ``alike`` before.
 
         By default the key is the form of the first launch.
@@ -377,7 +388,11 @@ class Session(AbstractContextManager["Session"]):
         alike = alike or next(map(self._alike, recording.launches), None)
         request = {"op": op, "recording": to_json(recording), "target": target.name, **more}
         return _begun(lambda: self.processes.ask("compiler", request, [], COMPILE_S, task,
-                                                 alike=alike), read)
+                                                 alike=alike, cost=cost), read)
+
+    def _cost(self, launch: Launch, whole: bool) -> int:
+        """The time to compile a launch, beside that of others: it grows with the kernel's code."""
+        return self._kept.n_lines(launch) * (WHOLE if whole else 1)
 
     def _built_elsewhere(self, part: Recording, target: Target) -> list[str]:
         """Kernels of which another compiler, which got them first, compiles a launch to the end."""

@@ -122,13 +122,8 @@ class Child(contextlib.AbstractContextManager["Child"]):
         exchange = _Exchange(memoryview(message), fds, timeout_s, patience,
                              time.monotonic() + timeout_s)
         self._resume()
-        while any(before.rest for before in self._queue):  # larger than what the channel holds
-            self._guarded(self._step)
         self._queue.append(exchange)
-        if self.alive:
-            self._guarded(partial(self._send, exchange))
-        else:
-            self.kill()
+        self._guarded(self._send)
         while exchange.fds and exchange.open:  # they may be closed once this returns
             self._guarded(self._step)
         return partial(self._finish, exchange)
@@ -197,11 +192,10 @@ class Child(contextlib.AbstractContextManager["Child"]):
         if now >= exchange.deadline:
             held = processes.anonymous(self.pid) - self._inherited
             raise errors.ChildTimedOut(exchange.timeout_s, self._where(ask=True), held)
-        unsent = next((one for one in self._queue if one.rest), None)
         events = self._wait(min(exchange.deadline - now, cancellation.LOOK_S),
-                            sending=unsent is not None)
-        if events & select.POLLOUT and unsent is not None:
-            self._send(unsent)
+                            sending=bool(self._queue[-1].rest))
+        if events & select.POLLOUT:
+            self._send()
         exchange.deadline += max(0.0, time.monotonic() - now - PAUSE_S)  # the machine stood still
         if events & _READ:
             self._receive()
@@ -220,14 +214,15 @@ class Child(contextlib.AbstractContextManager["Child"]):
                 self._read(fd)
         return events
 
-    def _send(self, exchange: _Exchange) -> None:
-        """Sends as much as the channel takes now."""
-        rest, fds, exchange.fds = exchange.rest, exchange.fds, ()
+    def _send(self) -> None:
+        """Sends as much of the requests as the channel takes now."""
         try:
-            sent = socket.send_fds(self._channel, [rest], fds) if fds else self._channel.send(rest)
-            exchange.rest = rest[sent:]
+            for exchange in self._queue:
+                while exchange.rest:
+                    n_sent = socket.send_fds(self._channel, [exchange.rest], exchange.fds)
+                    exchange.rest, exchange.fds = exchange.rest[n_sent:], ()
         except BlockingIOError:
-            exchange.fds = fds
+            pass
         except OSError:
             self._raise_death()
 

@@ -7,6 +7,10 @@ What was proved before for the same files, by `tritonlab check` too, is not prov
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
+
 import pytest
 
 import grader
@@ -38,6 +42,25 @@ def test_a_module_has_the_mutants_and_right_variants_that_it_needs(name):
     assert len([one for one, _ in MUTANTS if one == name]) >= module_files.MUTANTS_NEEDED
     assert len(own) >= module_files.VARIANTS_NEEDED
     assert sorted(module_files.variants(MODULES[name])) == sorted(own)
+
+
+def test_no_suite_imports_the_compiler_of_torch():
+    """It takes a second, and arithmetic on tensors without values, say in a view, needs it."""
+    script = textwrap.dedent("""
+        import sys
+        import grader
+        from grader.judge import oversized
+        from tests.support.shipped import MODULES
+        for name, module in MODULES.items():
+            oversized.limits(grader.load_suite(module.suite))
+            if "torch._dynamo" in sys.modules:
+                sys.exit(name)
+        """)
+
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True,
+                           check=False)
+
+    assert (shown.returncode, shown.stderr) == (0, "")
 
 
 def test_an_overlay_replaces_inserts_and_deletes_statements_by_name():

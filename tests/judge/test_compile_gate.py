@@ -663,6 +663,54 @@ def test_a_compiler_gets_kernels_while_the_other_one_has_more_requests(
     assert built == {"float32": [], "float16": ["double_kernel"], "float64": ["double_kernel"]}
 
 
+LONG_AND_SHORT = with_launch("""
+@triton.jit
+def long_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    x = x * 2
+    x = x * 2
+    x = x * 0.5
+    tl.store(out_ptr + offs, x, mask=offs < n)
+
+
+@triton.jit
+def short_kernel(x_ptr, BLOCK: tl.constexpr):
+    tl.store(x_ptr, 0.0)
+
+
+@triton.jit
+def other_kernel(x_ptr, n, BLOCK: tl.constexpr):
+    tl.store(x_ptr, 0.0)
+
+
+""", """
+short_kernel[(1,)](out, BLOCK=64)
+other_kernel[(1,)](out, x.numel(), BLOCK=64)
+long_kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+""")
+
+
+def test_long_kernels_are_divided_among_the_compilers_before_short_ones(
+        graded, uncached, monkeypatch):
+    compilers: dict[str, int] = {}
+    ask = Processes.ask
+
+    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
+        later = ask(self, role, request, *args, **more)
+        if request["op"] == "compile":
+            compilers[more["alike"][0]] = self._compiled_by[more["alike"]]
+        return later
+
+    monkeypatch.setattr(Processes, "ask", asks)
+    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
+
+    report = graded(LONG_AND_SHORT, replace(SMALL, cases=[correctness("four", rand(4))]))
+
+    assert report.verdict is Verdict.PASSED
+    assert compilers["short_kernel"] == compilers["other_kernel"] != compilers["long_kernel"]
+
+
 @pytest.mark.parametrize("cache", ["cache", "off"])
 def test_code_that_was_begun_ahead_is_asked_for_once(graded, monkeypatch, tmp_path, cache):
     monkeypatch.setenv("TRITONLAB_CACHE", "off" if cache == "off" else str(tmp_path / cache))
@@ -830,11 +878,16 @@ def test_a_call_that_launches_nothing_has_nothing_to_compile(graded):
     assert report.target == ""
 
 
+def _compiling(begin_compile) -> SimpleNamespace:
+    """A session that compiles so."""
+    return SimpleNamespace(begin_compile=begin_compile, divide=lambda recordings: None)
+
+
 def test_a_fault_of_the_graders_own_is_an_error_and_never_the_learners(monkeypatch):
     def broken():
         raise RuntimeError("the grader's own code failed")
 
-    made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: broken), targets.find())
+    made = Gate(_compiling(lambda *_, **__: broken), targets.find())
     made.add("a case", SimpleNamespace(launches=[Launch("f", (1, 1, 1), {})]))
 
     result = made.result()
@@ -897,7 +950,7 @@ def test_what_does_not_compile_is_told_of_all_cases_or_of_the_first_alone(whole,
         refused = [Finding("L05", "No.")] if recording.refused else []
         return lambda: (waited.append(recording), SimpleNamespace(findings=refused))[1]
 
-    made = Gate(SimpleNamespace(begin_compile=begin_compile), targets.find())
+    made = Gate(_compiling(begin_compile), targets.find())
     for name, refused in (("one", True), ("two", False), ("three", True)):
         made.add(name, SimpleNamespace(
             launches=[Launch("f", (1, 1, 1), {})], refused=refused))
@@ -950,7 +1003,7 @@ def test_the_smallest_block_is_compiled_first_then_the_largest_and_refused_in_th
         begun.append(recording.name)
         return lambda: SimpleNamespace(findings=[Finding("L05", recording.name)])
 
-    gate = Gate(SimpleNamespace(begin_compile=begin_compile), targets.find())
+    gate = Gate(_compiling(begin_compile), targets.find())
     for name, block in (("middle", 256), ("large", 1024), ("tiny", 4), ("small", 64),
                         ("small with a bias", 64), ("wide", 64)):
         bias = {"bias_ptr": Argument("tensor", View(0, "float32", (4,), (1,), 0))}
@@ -966,8 +1019,8 @@ def test_the_smallest_block_is_compiled_first_then_the_largest_and_refused_in_th
 
 
 def test_what_is_waited_for_is_told_before_each_call():
-    made = Gate(SimpleNamespace(begin_compile=lambda *_, **__: lambda: SimpleNamespace(
-        findings=[])), targets.find())
+    made = Gate(_compiling(lambda *_, **__: lambda: SimpleNamespace(findings=[])),
+                targets.find())
     for name in ("one", "two"):
         made.add(name, SimpleNamespace(launches=[Launch("sum_kernel", (1, 1, 1), {})]))
     told = []

@@ -233,6 +233,18 @@ def test_requests_queue_up_though_the_time_of_the_first_passed_meanwhile(load, m
     assert [answer()["status"] for answer in answers] == ["value"] * 4
 
 
+def test_requests_that_the_channel_does_not_hold_keep_nobody_waiting(load, tmp_path) -> None:
+    go = tmp_path / "go"
+    child, _ = load("import os, time\ndef entry(text):\n"
+                    f"    while not os.path.exists({str(go)!r}): time.sleep(0.01)")
+    call = {**CALL, "arguments": [{"value": "x" * 150_000}]}
+
+    answers = [child.begin(call, timeout_s=60.0) for _ in range(4)]  # the first still waits
+    go.touch()
+
+    assert [answer()["status"] for answer in answers] == ["value"] * 4
+
+
 def test_requests_queue_up_and_keep_their_descriptors(load) -> None:
     child, _ = load("import os, time\ntime.sleep(0.3)\n"
                     "def entry(text, number): time.sleep(0.1); print(number, len(text))")

@@ -30,18 +30,21 @@ def multiple_of(input: Any, values: Any) -> Any:
         KernelError: it is not, in some program.
         ValueError: there is not one value for each axis.
     """
-    return _checked(input, values, "tl.multiple_of", max(1, len(_shape(input))), _not_divisible)
+    return _checked(input, values, "tl.multiple_of", max(1, len(_shape(input))), _not_divisible,
+                    lambda lines, step, width: _rises(lines, step) & (lines[:, 0] % width == 0))
 
 
 def max_contiguous(input: Any, values: Any) -> Any:
     """``tl.max_contiguous``: groups along an axis count up by one. Raises as ``multiple_of``."""
-    return _checked(input, values, "tl.max_contiguous", len(_shape(input)), _uneven)
+    return _checked(input, values, "tl.max_contiguous", len(_shape(input)), _uneven,
+                    lambda lines, step, _: _rises(lines, step))
 
 
 def max_constancy(input: Any, values: Any) -> Any:
     """``tl.max_constancy``: groups along an axis are equal. Raises as ``multiple_of``."""
     return _checked(input, values, "tl.max_constancy", len(_shape(input)),
-                    lambda block, axis, _, width: _uneven(block, axis, 0, width))
+                    lambda block, axis, _, width: _uneven(block, axis, 0, width),
+                    lambda lines, *_: _rises(lines, 0))
 
 
 def _shape(block: Any) -> Sequence[int]:
@@ -49,7 +52,14 @@ def _shape(block: Any) -> Sequence[int]:
 
 
 def _checked(block: Any, values: Any, name: str, axes: int,
-             broken: Callable[[Array, int, int, int], str]) -> Any:
+             broken: Callable[[Array, int, int, int], str],
+             kept: Callable[[Array, int, int], Array]) -> Any:
+    """The block, once each program keeps its promise.
+
+    Args:
+        broken: of one program, the first violation along an axis.
+        kept: of blocks with one axis, [programs, length], which are plainly as promised.
+    """
     if not isinstance(block, tl.tensor):
         return block  # a constexpr, which the compiler sees
     listed = values if isinstance(values, list | tuple | tl.tuple) else [values]
@@ -66,7 +76,10 @@ def _checked(block: Any, values: Any, name: str, axes: int,
     if data.dtype.kind != "u":
         data = data.astype(np.int64, copy=False)
     programs = memory.attempt.programs
-    for row in range(len(data)):
+    doubtful = np.ones(len(data), np.bool_)
+    if len(numbers) == 1:
+        doubtful = ~kept(data.reshape(len(data), -1), step, numbers[0])
+    for row in np.flatnonzero(doubtful):
         line = data[row] if handle.shape else data[row].reshape(1)
         for axis, number in enumerate(numbers):
             if number > 1 and (violation := broken(line, axis, step, number)):
@@ -74,6 +87,12 @@ def _checked(block: Any, values: Any, name: str, axes: int,
                 raise KernelError(f"the hint {name} is wrong in "
                                   f"{memory.running.place(program)}: {violation}")
     return block
+
+
+def _rises(lines: Array, step: int) -> Array:
+    """Which lines rise by ``step`` from each element to the next."""
+    rising: Array = (lines[:, 1:] - lines[:, :-1] == step).all(axis=1)
+    return rising
 
 
 def _not_divisible(values: Array, axis: int, step: int, width: int) -> str:

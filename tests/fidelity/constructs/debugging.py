@@ -259,6 +259,28 @@ for _name, _hint in FALSE_HINTS.items():
 
 
 @triton.jit
+def sometimes_wrong_hint_kernel(x_ptr, out_ptr, step, N: tl.constexpr):
+    offs = tl.program_id(0) * step + tl.arange(0, N)
+    offs = tl.multiple_of(offs, N)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs))
+
+
+@theme("a hint that holds in all programs")
+def _(device):
+    x = integers(64)
+    got = launch(sometimes_wrong_hint_kernel, device, x, out(64, dtype=torch.int32), grid=(4,),
+                 step=16, N=16)
+    return equal(got, x)
+
+
+@theme("a hint that is false in the second program", fails="R01",
+       not_on_gpu="what it does is left open")
+def _(device):
+    launch(sometimes_wrong_hint_kernel, device, integers(64), out(64, dtype=torch.int32),
+           grid=(2,), step=24, N=16)
+
+
+@triton.jit
 def wrong_hint_kernel(x_ptr, out_ptr, N: tl.constexpr):
     offs = tl.max_contiguous(tl.arange(0, N), (N, 1))
     tl.store(out_ptr + offs, tl.load(x_ptr + offs))
