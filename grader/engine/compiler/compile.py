@@ -1,5 +1,6 @@
 """Compiles one launch through the path that the JIT itself takes, short of the launch."""
 
+import os
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -144,17 +145,26 @@ def _lowering(goes_on: Callable[[Any], bool]) -> Iterator[None]:
 def _located() -> Iterator[None]:
     """Has the assembler get the lines that ``sass`` reads, so that it need not run again for them.
 
-    Triton's cache on disk keeps such code apart from that of other processes.
+    Its CPU time in seconds becomes ``assembly_s`` of the metadata. Triton's cache on disk keeps
+    such code apart from that of other processes.
     """
     backend = compiler.CUDABackend
     make_cubin, digest = backend.make_cubin, backend.hash
 
-    def assembled(self: Any, ptx: str, *rest: Any) -> Any:
-        return make_cubin(self, located(ptx)[0], *rest)
+    def assembled(self: Any, ptx: str, metadata: dict[str, Any], *rest: Any) -> Any:
+        started = _children_s()
+        cubin = make_cubin(self, located(ptx)[0], metadata, *rest)
+        metadata["assembly_s"] = _children_s() - started
+        return cubin
 
     with mock.patch.object(backend, "make_cubin", assembled), \
-            mock.patch.object(backend, "hash", lambda self: f"{digest(self)}-located"):
+            mock.patch.object(backend, "hash", lambda self: f"{digest(self)}-timed"):
         yield
+
+
+def _children_s() -> float:
+    """CPU seconds of processes that this one has started and that have ended."""
+    return sum(os.times()[2:4])
 
 
 def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],

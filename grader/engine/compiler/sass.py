@@ -19,7 +19,7 @@ from grader.engine.compiler.ptx import located, merged, own_file
 
 _SECONDS = 60.0  # nvdisasm needs 0.2
 _AT_ONCE = 2  # processes of nvdisasm
-_SHORT = 100_000  # characters of PTX, which are assembled before nvdisasm would have started
+_START_S = 0.3  # CPU time of nvdisasm before it reads anything
 _LINES = ("-gi", "-ndf")  # with inlined calls, without an analysis that adds nothing here
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _SCHEDULE = re.compile(r"\s+(?:&|\?)\w.*$")  # what some versions print behind an instruction
@@ -44,7 +44,7 @@ class SassInstruction:
     target: int | None = None  # the address of a direct branch
     calls: tuple[int, ...] = ()  # lines of the file through which it is called, outermost first
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         """The opcode without suffixes."""
         return self.opcode.split(".", 1)[0]
@@ -78,13 +78,15 @@ def code_of(compiled: Any) -> Code:
 def begin_codes(every: Sequence[Any]) -> list[Callable[[], Code]]:
     """Begins what ``code_of`` does for several kernels; what is returned waits for each.
 
-    Most of the time of nvdisasm is its start, so one process lists all that are assembled
-    quickly.
+    Most of the time of nvdisasm is its start, so one process lists all that are assembled again
+    in less.
     """
     texts = [located(one.asm["ptx"]) for one in every]
-    together = [number for number, (text, _) in enumerate(texts) if len(text) < _SHORT]
+    together = [number for number, one in enumerate(every)
+                if one.metadata.assembly_s < _START_S]
     image = b""
-    if len(together) > 1:
+    again_s = sum(every[number].metadata.assembly_s for number in together)
+    if again_s < _START_S * (len(together) - 1):
         with suppress(LookupError, ValueError):  # then each is listed alone
             image = _assembled(merged([texts[number][0] for number in together]),
                                every[0].metadata) or b""

@@ -178,6 +178,16 @@ def test_kernels_that_are_listed_together_have_the_code_and_the_lines_of_each_al
              for step in other.instructions]
 
 
+def test_kernels_that_take_longer_to_assemble_than_nvdisasm_to_start_are_listed_alone(monkeypatch):
+    kernels = [timed.compiled_call(name)[0] for name in ("add", "sum", "matmul")]
+    sass._listing.cache_clear()
+
+    monkeypatch.setattr(sass, "_START_S", 0.0)
+    sass.begin_codes(kernels)
+
+    assert sass._listing.cache_info().currsize == 3
+
+
 @triton.jit
 def add(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     """Has the name of an opcode."""

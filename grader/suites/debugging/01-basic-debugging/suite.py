@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own spelling
 
@@ -490,8 +491,7 @@ def truth(actual: torch.Tensor, expected: torch.Tensor, rtol: float, atol: float
             farness.append(off)
 
     def index(number: int) -> Index:
-        return tuple(int(i) for i in torch.unravel_index(torch.tensor(number), expected.shape)) \
-            if expected.dim() else ()
+        return tuple(int(i) for i in np.unravel_index(number, tuple(expected.shape)))
 
     return {
         "ok": not bad, "n_bad": len(bad), "n_total": len(flat),

@@ -55,9 +55,14 @@ def amplitude(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None =
 def cost(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None,
          stride: Pair = 1, padding: Pair = 0, dilation: Pair = 1) -> Cost:
     """Every element of the image, the weight and the result once."""
-    out = F.conv2d(x.to("meta"), weight.to("meta"), None, stride, padding, dilation)
-    return Cost(bytes=(x.numel() + weight.numel() + out.numel()) * x.itemsize,
-                flops=2 * out.numel() * weight[0].numel())
+    def size(axis: int) -> int:
+        step, pad, dil = (one if isinstance(one, int) else one[axis]
+                          for one in (stride, padding, dilation))
+        return (x.shape[2 + axis] + 2 * pad - dil * (weight.shape[2 + axis] - 1) - 1) // step + 1
+
+    n_out = len(x) * len(weight) * size(0) * size(1)
+    return Cost(bytes=(x.numel() + weight.numel() + n_out) * x.itemsize,
+                flops=2 * n_out * weight[0].numel())
 
 
 def peer(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None,
