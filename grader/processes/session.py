@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 SURVEY_S = 20.0  # it takes at most two
 COMPILE_S = 25.0  # for all launches of a call; most take a tenth of a second
-WHOLE = 5  # times what the front end and a half of the passes take
+WHOLE = 15  # times what the front end takes, which most others only pass through
 CALL_S = 10.0  # to run the learner's function, which only allocates and launches
 RUN_S, RUN_S_PER_PROGRAM = 10.0, 0.02  # to interpret; a program of a large matmul takes so long
 TRACE_S = 60.0  # to interpret with every line traced, up to four times
