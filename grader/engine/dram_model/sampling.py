@@ -38,7 +38,8 @@ from grader.engine.interpreter.transaction import (
 from grader.recording.compiled_kernel import AccessLayout
 from grader.report import Refusal
 
-_CHUNK_COST = 1 << 19  # of programs that run at once
+_CHUNK_COST = 1 << 22  # of programs that run at once; with few, Python takes most of the time
+_LOOKED_AT = 16  # programs of a group whose requests are counted
 _RUN_COST = 8  # elements that take as long as one run of contiguous bytes
 Calls = tuple[int, ...]
 """First and last line of each statement of the kernel's file that calls, the outermost first."""
@@ -222,8 +223,9 @@ class Addresses(Memory):
         region = self.running.regions.of(int(pointers.data.flat[0]))
         if layout is None or region is None:
             return
-        programs = self.attempt.count
-        rows = sorted({0, programs // 3, 2 * programs // 3, programs - 1})
+        # the middle of each part: the last program, which is often masked, stands for itself alone
+        rows = sorted({(2 * part + 1) * self.attempt.count // (2 * _LOOKED_AT)
+                       for part in range(_LOOKED_AT)})
         counts = requests_of(layout, pointers, mask, rows)
         if counts is not None:
             self.trail.request(Key(line, kind, region.number), counts)
@@ -331,7 +333,7 @@ class Sampler:
 
 
 def in_chunks(sampler: Sampler, programs: Array, cost: float, *, silent: bool = False) -> Groups:
-    """Runs programs of a known cost, as many at once as fit the CPU's cache."""
+    """Runs programs of a known cost, as many at once as keep the memory small."""
     chunk = max(1, int(_CHUNK_COST / cost))
     return [pair for at in range(0, len(programs), chunk)
             for pair in sampler.run(programs[at:at + chunk], silent=silent)]
