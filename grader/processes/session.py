@@ -294,12 +294,12 @@ class Session(AbstractContextManager["Session"]):
 
         return waited
 
-    def divide(self, recordings: Sequence[Recording], *, whole: bool = False) -> None:
-        """Divides recordings that will be compiled among the compilers."""
+    def divide(self, recordings: Sequence[Recording]) -> None:
+        """Divides recordings that will be compiled, not ``whole``, among the compilers."""
         costs = Counter[Hashable]()
         for launch in {msgpack.encode(one): one for recording in recordings
                        for one in recording.launches}.values():
-            costs[self._alike(launch)] += self._cost(launch, whole)
+            costs[self._alike(launch)] += self._cost(launch, whole=False)
         self.processes.divide(costs)
 
     def begin_listings(self, recordings: Sequence[Recording], target: Target) -> None:

@@ -77,7 +77,7 @@ def _checked(block: Any, values: Any, name: str, axes: int,
         data = data.astype(np.int64, copy=False)
     programs = memory.attempt.programs
     doubtful = np.ones(len(data), np.bool_)
-    if len(numbers) == 1:
+    if len(numbers) == 1 and numbers[0] > 1:
         doubtful = ~kept(data.reshape(len(data), -1), step, numbers[0])
     for row in np.flatnonzero(doubtful):
         line = data[row] if handle.shape else data[row].reshape(1)

@@ -259,6 +259,18 @@ for _name, _hint in FALSE_HINTS.items():
 
 
 @triton.jit
+def empty_hint_kernel(x_ptr, out_ptr, N: tl.constexpr):
+    offs = tl.multiple_of(tl.arange(0, N), 0)
+    tl.store(out_ptr + offs, tl.load(x_ptr + offs))
+
+
+@theme("a hint that promises nothing", not_on_gpu="what it does is left open")
+def _(device):
+    x = integers(16)
+    return equal(launch(empty_hint_kernel, device, x, out(16, dtype=torch.int32), N=16), x)
+
+
+@triton.jit
 def sometimes_wrong_hint_kernel(x_ptr, out_ptr, step, N: tl.constexpr):
     offs = tl.program_id(0) * step + tl.arange(0, N)
     offs = tl.multiple_of(offs, N)
