@@ -176,7 +176,8 @@ class CompileHandler(KernelService):
         sizes = self._sizes.setdefault(launch.kernel, set())
         sizes |= {name for name in constants & launch.arguments.keys()
                   if is_size(launch.arguments[name])}
-        kind, form = specialization(launch, constants, sizes)
+        kind, form = specialization(launch, constants, sizes, {
+            parameter.name for parameter in kernel.params if parameter.do_not_specialize})
         kind = (target.name, *kind)
         answer = self._answers.get((kind, form))
         if answer is not None and (answer or not whole):

@@ -28,8 +28,8 @@ class Form:
     multiples: tuple[bool, ...]
 
 
-def specialization(launch: Launch, constants: Collection[str],
-                   sizes: Collection[str] = ()) -> tuple[tuple[Any, ...], Form]:
+def specialization(launch: Launch, constants: Collection[str], sizes: Collection[str] = (),
+                   plain: Collection[str] = ()) -> tuple[tuple[Any, ...], Form]:
     """Returns the kind of a launch (types, options, constants that are not sizes) and its form.
 
     Launches of equal kind and form share their code, as Triton specializes on types, on integers
@@ -38,6 +38,7 @@ def specialization(launch: Launch, constants: Collection[str],
     Args:
         constants: names of the kernel's ``tl.constexpr`` parameters.
         sizes: those of them that are sizes, however small.
+        plain: names of ``do_not_specialize``.
     """
     warps = launch.options.get("num_warps", NUM_WARPS)
     kind: list[Any] = [launch.kernel, *sorted((name, value) for name, value in
@@ -48,7 +49,9 @@ def specialization(launch: Launch, constants: Collection[str],
     multiples: list[bool] = []
     for name, argument in launch.arguments.items():
         kind.append(name)
-        if name not in constants:
+        if name in plain and name not in constants:
+            _describe(argument, kind, [], [])
+        elif name not in constants:
             _describe(argument, kind, ones, multiples)
         elif is_size(argument) or (name in sizes and argument.kind == "int"):
             kind.append("size")

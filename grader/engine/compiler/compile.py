@@ -35,6 +35,7 @@ _OF_AMPERE = re.compile(  # what each GPU since Ampere has; bf16 is f16 here
     r"tt\.(load|store) : (tensor<x+)?!tt\.ptr<(i8|i16|i32|i64|f16|f32)>>?"
     rf"|arith\.(extf|truncf) : {_FLOAT} to {_FLOAT}"
     rf"|arith\.(addf|subf|mulf|negf|maxnumf|minnumf|cmpf \w+|select) : (tensor<x+i1> )?{_FLOAT}"
+    r'|"tt\.reduce"\(\) <{axis = : i32}> \({|tt\.reduce\.return : (f16|f32|i32)'
     r"|math\.(absf|exp|exp2|log|log2|sqrt|rsqrt|erf|floor|ceil) : (tensor<x+)?f32>?"
     rf"|tt\.dot( inputPrecision = tf32)? : {_FLOAT} \* {_FLOAT} -> tensor<xxf32>"
     r"|ttng\.warp_group_dot {(isAsync = true|inputPrecision = : i32)} : (tensor|!ttg\.memdesc)<xx"

@@ -116,7 +116,7 @@ def sweep(
     return acc, l_i, m_i, k_ptrs, v_ptrs
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_heads"])  # any number of heads runs the same code
 def attention_kernel(
     q_ptr, k_ptr, v_ptr,                         # [B, Hq, Sq, D], [B, Hk, Sk, D] twice
     out_ptr, lse_ptr,                            # [B, Hq, Sq, D], and [B, Hq, Sq] or None

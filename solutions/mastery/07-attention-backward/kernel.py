@@ -69,7 +69,7 @@ DESIGN = {
 # delta: one number per query
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_heads"])  # any number of heads runs the same code
 def delta_kernel(
     out_ptr, do_ptr,                             # [B, Hq, Sq, D] twice
     delta_ptr,                                   # [B, Hq, Sq], contiguous
@@ -154,7 +154,7 @@ def sweep_queries(
     return dk, dv
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_kv_heads"])  # any number of heads runs the same code
 def keys_kernel(
     q_ptr, k_ptr, v_ptr, do_ptr,                 # [B, Hq, Sq, D] and [B, Hk, Sk, D]
     lse_ptr, delta_ptr,                          # [B, Hq, Sq] twice, contiguous
@@ -274,7 +274,7 @@ def sweep_keys(
     return dq
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_heads"])  # any number of heads runs the same code
 def queries_kernel(
     q_ptr, k_ptr, v_ptr, do_ptr,                 # [B, Hq, Sq, D] and [B, Hk, Sk, D]
     lse_ptr, delta_ptr,                          # [B, Hq, Sq] twice, contiguous
