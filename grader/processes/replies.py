@@ -5,8 +5,6 @@ Each reader raises ``Stopped`` where a recording was refused, or the reply is no
 
 from __future__ import annotations
 
-import fcntl
-import mmap
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +19,7 @@ from msgspec import Meta
 from grader.diagnosis.messages import NOT_WRITTEN, TOO_MANY_OPERATIONS
 from grader.engine.gpu.measurement import Measurement
 from grader.finding import Fault, Figure, data_from_json, fault, value_of
-from grader.recording import host_values, model
+from grader.recording import arena, host_values, model
 from grader.recording.budget import over_budget, replaced_code
 from grader.recording.codec import JsonObject, convert
 from grader.recording.compiled_kernel import Binary
@@ -41,7 +39,6 @@ WORKER_CODES = frozenset(("L01", "L05", "X01", "M01", "M07", "S01", "T03"))
 # What the engine may say as well, where it runs in the worker.
 EAGER_CODES = frozenset(f"M{number:02}" for number in range(1, 10)) | {"L03", "R02"}
 MAPPED = 16 << 20  # bytes of a result, from where on it is not copied
-_SEALS = 0x0002 | 0x0004 | 0x0008  # F_SEAL_SHRINK, _GROW and _WRITE, from <linux/fcntl.h>
 MAX_SHOWN = 4  # of the values of an argument, in a message
 _Name = Annotated[str, Meta(max_length=MAX_NAME)]
 _NOT_IN_TORCH = re.compile(r"aten::|not implemented for|__torch_\w+__")
@@ -390,11 +387,7 @@ class MemoryFile:
         if nbytes == 0:
             return torch.empty(shape, dtype=dtype)
         if is_mapped and not offset % dtype.itemsize:
-            page = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-            mapped = mmap.mmap(self.fd, offset - page + nbytes, offset=page,
-                               flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-            return torch.frombuffer(mapped, dtype=dtype, count=prod(shape),
-                                    offset=offset - page).view(shape)
+            return arena.private_bytes(self.fd, offset, nbytes).view(dtype).view(shape)
         data = bytearray(nbytes)
         rest = memoryview(data)
         while rest:  # one call reads 2 GiB at most
@@ -407,7 +400,7 @@ class MemoryFile:
     def _is_sealed(self) -> bool:
         """Whether nobody can change the file any more."""
         try:
-            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, _SEALS)  # type: ignore[attr-defined, unused-ignore]
+            arena.seal(self.fd, arena.SHRINK | arena.GROW | arena.WRITE)
         except OSError:  # its writer has mapped it, or sealed it before
             return False
         return True

@@ -16,8 +16,8 @@ from grader.recording.model import MalformedRecording, View, dtype_name
 STAGE = 64 << 20  # bytes of page-locked memory through which tensors of a GPU are copied
 WITH_HOLES = 1 << 28  # bytes of a storage of which only the elements of its tensors are kept
 _RESULT_ALIGNMENT = 64  # bytes, of each result in its file
-_SEAL = 0x0001  # F_SEAL_SEAL and its siblings, from <linux/fcntl.h>
-_SHRINK, _GROW, _FUTURE_WRITE = 0x0002, 0x0004, 0x0010
+# F_SEAL_SEAL and its siblings, from <linux/fcntl.h>
+SEAL, SHRINK, GROW, WRITE, FUTURE_WRITE = 0x0001, 0x0002, 0x0004, 0x0008, 0x0010
 NORESERVE = 0x4000  # MAP_NORESERVE, which the mmap module names only from Python 3.13 on
 
 
@@ -101,26 +101,31 @@ def pack(tensors: Sequence[torch.Tensor | SparseTensor]) -> Arena:
         if storage.nbytes() > WITH_HOLES:
             _write_elements(fd, places[numbers[key]][0], tensor)
         views.append(view_of(tensor, numbers[key]))
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEAL | _SHRINK | _GROW | _FUTURE_WRITE)  # type: ignore[attr-defined, unused-ignore]
+    seal(fd, SEAL | SHRINK | GROW | FUTURE_WRITE)
     return Arena(fd, tuple(places), tuple(views))
 
 
 def unpack(fd: int, layout: Sequence[Sequence[int]]) -> list[torch.Tensor]:
-    """Maps the storages of an arena as private uint8 tensors.
+    """Maps the storages of an arena as private uint8 tensors."""
+    return [private_bytes(fd, offset, size) if size else torch.empty(0, dtype=torch.uint8)
+            for offset, size in layout]
 
-    The mapping is copy-on-write: what this process writes stays in this process.
+
+def private_bytes(fd: int, offset: int, nbytes: int) -> torch.Tensor:
+    """Maps some bytes of a file, copy-on-write: what this process writes stays in it."""
+    page = offset // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
+    mapped = mmap.mmap(fd, offset - page + nbytes, flags=mmap.MAP_PRIVATE | NORESERVE,
+                       prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=page)
+    return torch.frombuffer(mapped, dtype=torch.uint8, offset=offset - page)
+
+
+def seal(fd: int, seals: int) -> None:
+    """Forbids some changes of a memory file to everybody.
+
+    Raises:
+        OSError: it is mapped by a writer, or sealed against further seals.
     """
-    storages = []
-    for offset, size in layout:
-        if size == 0:
-            storages.append(torch.empty(0, dtype=torch.uint8))
-            continue
-        private = mmap.mmap(
-            fd, size, flags=mmap.MAP_PRIVATE | NORESERVE,
-            prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=offset,
-        )
-        storages.append(torch.frombuffer(private, dtype=torch.uint8))
-    return storages
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)  # type: ignore[attr-defined, unused-ignore]
 
 
 def append_results(fd: int, tensors: Iterable[torch.Tensor]) -> list[list[Any]]:

@@ -408,6 +408,15 @@ def test_of_many_launches_alike_two_are_lowered_and_each_set_of_ones_is_read(ste
     assert compiled(**integers(3)) == []  # it is known
 
 
+def test_an_integer_that_triton_does_not_specialize_on_needs_no_code_of_its_own(steps):
+    compiled = steps(WITH_INTEGERS.replace("jit", "jit(do_not_specialize=['a'])", 1))
+    others = {"b": 3, "c": 3, "d": 3, "WRONG": False}
+
+    assert compiled(a=3, **others) == ["build"]
+    assert [compiled(a=a, **others) for a in (1, 16)] == [[], []]
+    assert compiled(a=1 << 40, **others) == ["build"]  # of another type
+
+
 ONE_BLOCK = """
 @triton.jit
 def block_kernel(out_ptr, BLOCK: tl.constexpr, MODE: tl.constexpr):

@@ -1,6 +1,5 @@
 """Memory of a GPU that shows a kernel's mistakes: red zones, poison, copies of inputs."""
 
-import mmap
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,12 +8,11 @@ from typing import Self
 import torch
 
 from grader.engine.interpreter.poison import FRESH_BYTE
-from grader.recording.arena import extent, itemsize
+from grader.recording.arena import extent, itemsize, private_bytes
 from grader.recording.model import MalformedRecording, View
 
 ZONE = 64 << 10  # bytes before and behind every storage; a multiple of CUDA's alignment
 _MOST = 1 << 40  # bytes of a storage
-_NO_RESERVE = 0x4000  # mmap.MAP_NORESERVE, which Python names from 3.13 on
 _CHUNK = 256 << 20  # bytes that are mapped at a time
 
 
@@ -68,11 +66,8 @@ class GpuMemory:
         for start, stop in _filled(fd, offset, size):
             for first in range(start, stop, _CHUNK):
                 count = min(_CHUNK, stop - first)
-                page = first // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-                mapped = mmap.mmap(fd, first - page + count, flags=mmap.MAP_PRIVATE | _NO_RESERVE,
-                                   prot=mmap.PROT_READ | mmap.PROT_WRITE, offset=page)
-                data = torch.frombuffer(mapped, dtype=torch.uint8)[first - page:]
-                buffer.body[first - offset:first - offset + count].copy_(data)
+                buffer.body[first - offset:first - offset + count].copy_(
+                    private_bytes(fd, first, count))
         buffer.kept = buffer.body.clone()
 
     def copy(self) -> Self:
