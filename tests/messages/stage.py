@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
+from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from tests.messages import hands
 from tests.support import authored
 from tritonlab.cli import app
 from tritonlab.course import course
+from tritonlab.progress import journal
 
 MODULES = ("track1/doubling", "track1/softmax")  # both double; the tour asks for the second
 WIDTH = "100"
@@ -98,7 +100,11 @@ def _text(stream: io.TextIOWrapper) -> str:
 
 @contextlib.contextmanager
 def stage(root: Path, box: Any, **environment: str) -> Iterator[Stage]:
-    """An empty folder with the course in ``root`` to learn from, on a machine without a GPU."""
+    """An empty folder with the course in ``root`` to learn from, on a machine without a GPU.
+
+    All records are of one minute: equal ones of two workspaces are one when they are merged.
+    """
+    now = datetime.now()
     with tempfile.TemporaryDirectory(prefix="messages-") as folder, ExitStack() as held:
         home = Path(folder) / "home"
         home.mkdir()
@@ -110,6 +116,8 @@ def stage(root: Path, box: Any, **environment: str) -> Iterator[Stage]:
         held.enter_context(mock.patch.object(detect, "without_driver", lambda: False))
         held.enter_context(mock.patch.dict(vars(grader), {
             "Sandbox": lambda: contextlib.nullcontext(box)}))
+        held.enter_context(mock.patch.object(journal, "date", mock.Mock(today=lambda: now.date())))
+        held.enter_context(mock.patch.object(journal, "time", mock.Mock(strftime=now.strftime)))
         held.enter_context(mock.patch.object(draws.secrets, "token_hex",
                                              lambda count: SEED[:2 * count]))
         held.enter_context(contextlib.chdir(home))
