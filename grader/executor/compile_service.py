@@ -200,7 +200,7 @@ class CompileHandler(KernelService):
             self._answers[kind, form] = {}
             return {}
         if not whole and kind in self._parsed:
-            step = parse if read_only else lower
+            step = parse if read_only else partial(lower, operations=operations)
         elif not whole and read_only:
             step = partial(parse_half, operations=operations)
         started = _cpu_s()

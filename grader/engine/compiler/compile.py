@@ -18,6 +18,7 @@ from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.compiler.ptx import located
 from grader.engine.compiler.stub_driver import pretending
 from grader.engine.compiler.targets import WARP, Target
+from grader.engine.compiler.ttgir import has_special_loops, most_shared
 from grader.report import Refusal
 
 _MOST_THREADS = 1024  # of one program
@@ -37,7 +38,7 @@ _OF_AMPERE = re.compile(  # what each GPU since Ampere has; bf16 is f16 here
     rf"|arith\.(addf|subf|mulf|negf|maxnumf|minnumf|cmpf \w+|select) : (tensor<x+i1> )?{_FLOAT}"
     r'|"tt\.reduce"\(\) <{axis = : i32}> \({|tt\.reduce\.return : (f16|f32|i32)'
     r"|math\.(absf|exp|exp2|log|log2|sqrt|rsqrt|erf|floor|ceil) : (tensor<x+)?f32>?"
-    rf"|tt\.dot( inputPrecision = tf32)? : {_FLOAT} \* {_FLOAT} -> tensor<xxf32>"
+    rf"|tt\.dot( inputPrecision = tf32(x3)?)? : {_FLOAT} \* {_FLOAT} -> tensor<xxf32>"
     r"|ttng\.warp_group_dot {(isAsync = true|inputPrecision = : i32)} : (tensor|!ttg\.memdesc)<xx"
     r"f(16|32)[^>]*> \* !ttg\.memdesc<xxf(16|32)[^>]*> -> tensor<xxf32>"
     r'|tt\.elementwise_inline_asm "cvt\.rna\.tf32\.f32 \$ \$;" .*')
@@ -89,29 +90,33 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         own.update(_operations(str(module), target))
         return not only_new or any(not _has(target, accepted, one) for one in own)
 
-    try:
-        with _compiling(kernel, target), _lowering(goes_on), _located():
+    with _compiling(kernel, target), _located(), \
+            _lowering(goes_on, accepted if only_new else None, own, target):
+        try:
             metadata = (compiled := _run(kernel, arguments, options)).metadata
-            _fits(metadata.shared, metadata.num_warps, metadata.num_ctas, target)
-    except _FarEnough as lowered:
-        with _compiling(kernel, target):
+        except _FarEnough as lowered:
             _check_lowered(lowered, target)
-        return None
+            return None
+        _fits(metadata.shared, metadata.num_warps, metadata.num_ctas, target)
     accepted |= own
     return compiled
 
 
 def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
-          target: Target) -> None:
+          target: Target, operations: set[str] | None = None) -> None:
     """Runs all passes that choose layouts and memory, and checks resources.
 
-    It takes a fifth of the time of ``build``: operations are not turned into LLVM's.
+    It takes a fifth of the time of ``build``: operations are not turned into LLVM's. Where all
+    operations are in ``operations`` or usual, as for ``build``, and the memory of any layouts would
+    fit, it does not even choose them.
 
     Raises:
         DoesNotCompile: a pass refuses the kernel, or the target has too few resources.
         OSError: as ``build`` raises it.
     """
-    with _compiling(kernel, target), _lowering(lambda module: False):
+    own = {f"{name}={value!r}" for name, value in options.items() if name not in _TUNED}
+    with _compiling(kernel, target), \
+            _lowering(lambda module: False, operations or set(), own, target):
         try:
             _run(kernel, arguments, options)
         except _FarEnough as lowered:
@@ -119,16 +124,28 @@ def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
 
 
 @contextmanager
-def _lowering(goes_on: Callable[[Any], bool]) -> Iterator[None]:
+def _lowering(goes_on: Callable[[Any], bool], accepted: Collection[str] | None, own: set[str],
+              target: Target) -> Iterator[None]:
     """Has Triton end with the allocation of memory, unless ``goes_on`` accepts the module.
 
-    Then _FarEnough is raised with the module and the least shared memory that an option asks for.
+    Then _FarEnough is raised with the module and the least shared memory that an option asks for;
+    without them before any layout is chosen, if all operations are ``accepted`` and need little
+    memory. ``own`` gets the operations of Triton's IR.
     """
-    make_llir, passes = compiler.CUDABackend.make_llir, compiler.nvidia.passes.ttnvgpuir
+    backend, passes = compiler.CUDABackend, compiler.nvidia.passes.ttnvgpuir
+    make_ttgir, make_llir = backend.make_ttgir, backend.make_llir
 
-    def until_llvm(backend: Any, module: Any, metadata: Any, options: Any, capability: int) -> Any:
+    def until_layouts(module: Any, metadata: Any, options: Any, capability: int) -> Any:
+        text = str(module)
+        own.update(_operations(text, target))
+        if accepted is not None and all(_has(target, accepted, one) for one in own) and \
+                _needs_little(text, options, target):
+            raise _FarEnough
+        return make_ttgir(module, metadata, options, capability)
+
+    def until_llvm(self: Any, module: Any, metadata: Any, options: Any, capability: int) -> Any:
         if goes_on(module):
-            return make_llir(backend, module, metadata, options, capability)
+            return make_llir(self, module, metadata, options, capability)
 
         def allocated(manager: Any, *_: object) -> None:
             manager.run(module, "make_llir")
@@ -136,10 +153,21 @@ def _lowering(goes_on: Callable[[Any], bool]) -> Iterator[None]:
 
         # fences and barriers come next: in a kernel with many buffers they take most of the time
         with mock.patch.object(passes, "add_proxy_fence_insertion", allocated):
-            return make_llir(backend, module, metadata, options, capability)
+            return make_llir(self, module, metadata, options, capability)
 
-    with mock.patch.object(compiler.CUDABackend, "make_llir", until_llvm):
+    with mock.patch.object(backend, "make_ttgir", staticmethod(until_layouts)), \
+            mock.patch.object(backend, "make_llir", until_llvm):
         yield
+
+
+def _needs_little(ttir: str, options: Any, target: Target) -> bool:
+    """Whether a target has the resources for a kernel, whatever layouts are chosen.
+
+    Special loops can be refused for other reasons.
+    """
+    most = max(most_shared(ttir, options.num_stages), getattr(options, "min_shared_mem", None) or 0)
+    return options.num_ctas == 1 and not has_special_loops(ttir) and \
+        options.num_warps * WARP <= _MOST_THREADS and most <= target.shared_per_program
 
 
 @contextmanager
@@ -225,6 +253,8 @@ def _has(target: Target, accepted: Collection[str], operation: str) -> bool:
 
 
 def _check_lowered(lowered: _FarEnough, target: Target) -> None:
+    if not lowered.args:
+        return
     module, least_shared = lowered.args
     attribute = module.get_int_attr
     _fits(max(attribute("ttg.shared") or 0, least_shared),

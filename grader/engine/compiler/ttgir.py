@@ -1,5 +1,6 @@
 """Reads Triton's IR (TTIR, TTGIR): pipelines, layouts, products and their places."""
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Literal, NamedTuple
@@ -25,6 +26,16 @@ _GROUP_DOT = re.compile(  # on tensor cores of Hopper: the sum that it goes on w
 _ZERO = re.compile(r"^\s*(%\w+) = arith\.constant (?:dense<0\.0+e\+00>|false)", re.MULTILINE)
 _RESULT = re.compile(r"-> tensor<[^<>]*?, (#\w+)[^<>]*>")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<", re.MULTILINE)
+
+
+_TENSOR = re.compile(r"tensor<((?:\d+x)+)(!tt\.ptr<)?(\w+)")
+_LOOP = re.compile(r"\s*(?:%[\w:#]+ = )?scf\.(?:for|while) ")
+_SPLIT = re.compile(r"inputPrecision = \w+x\d")  # float32 as a sum of smaller types
+_MOST_PARTS = 3
+_LOOP_OPTIONS = re.compile(r"^\s*\} \{(.*)\}", re.MULTILINE)
+_LOOP_STAGES = re.compile(r"tt\.num_stages = (\d+) : i32")
+_ALIGNMENT = 1024  # bytes, of a buffer that tensor cores or TMA access
+_SCRATCH = 1.5  # of the size of a tensor that changes its layout, with padding
 
 
 class PointerAccess(NamedTuple):
@@ -105,6 +116,48 @@ def imprecise_sums(ttgir: str) -> int:
     zeros = set(_ZERO.findall(ttgir))
     return max((min(int(limit), int(depth)) if zeros & {total, goes_on} else int(limit)
                 for total, goes_on, limit, depth in _GROUP_DOT.findall(ttgir)), default=0)
+
+
+def has_special_loops(ttir: str) -> bool:
+    """Whether a loop has options beside ``num_stages``, such as warp specialization."""
+    return any(_LOOP_STAGES.sub("", options).strip() for options in _LOOP_OPTIONS.findall(ttir))
+
+
+def most_shared(ttir: str, num_stages: int) -> int:
+    """An upper bound of the shared memory of a kernel in bytes, before layouts are chosen.
+
+    It holds for kernels without special loops. Operands of products and tensors of descriptors have
+    buffers; of what a loop loads there is one for each stage of its pipeline and one more. What
+    other operations need, such as a conversion of layouts, ends with them.
+    """
+    stages = max([num_stages, *map(int, _LOOP_STAGES.findall(ttir))])
+    buffers, largest = 0, 0
+    loops: list[int] = []  # their indentation
+    for row in ttir.splitlines():
+        indent = len(row) - len(row.lstrip())
+        while loops and indent <= loops[-1]:
+            loops.pop()
+        if _LOOP.match(row):
+            loops.append(indent)
+        tensors = _TENSOR.findall(row)
+        if not tensors:
+            continue
+        values = [_n_bytes(shape, element) for shape, _, element in tensors]
+        largest = max(largest, *(_n_bytes(shape, "i64" if pointer else element)
+                                 for shape, pointer, element in tensors))
+        pipelined = loops and stages > 1
+        if "tt.descriptor_" in row or (pipelined and "tt.load " in row):
+            buffers += max(values) * (stages + 1 if pipelined else 1)
+        elif _DOT.search(row):
+            buffers += sum(values) * (_MOST_PARTS if _SPLIT.search(row) else 1)
+    return buffers + int(_SCRATCH * largest)
+
+
+def _n_bytes(shape: str, element: str) -> int:
+    """The size of a tensor such as "64x16x" of "bf16" in shared memory."""
+    bits = re.search(r"\d+", element)
+    n_bytes = math.prod(map(int, shape.split("x")[:-1])) * max(1, int(bits[0]) // 8 if bits else 8)
+    return -(-n_bytes // _ALIGNMENT) * _ALIGNMENT
 
 
 def stages(ttgir: str) -> int:

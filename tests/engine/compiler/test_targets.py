@@ -88,7 +88,8 @@ def usual_kernel(x_ptr, out_ptr, i_ptr, other_ptr, BLOCK: tl.constexpr, OTHER: t
         y = x * x
         y = tl.where(x > y, x - y, -x) + tl.maximum(x, y)
         acc = tl.dot(x, x) + x.to(tl.float32)
-        acc += tl.dot(tl.maximum(acc, 1.0).to(x.dtype), tl.minimum(x, y).to(x.dtype))
+        acc += tl.dot(tl.maximum(acc, 1.0).to(x.dtype), tl.minimum(x, y).to(x.dtype),
+                      input_precision="tf32x3")
         acc = tl.exp(acc) + tl.exp2(acc) + tl.log(acc) + tl.log2(acc) + tl.sqrt(acc) / acc
         acc = tl.rsqrt(acc) + tl.erf(acc) + tl.floor(acc) + tl.ceil(acc) - tl.abs(acc)
         tl.store(out_ptr + tile, acc.to(x.dtype))
@@ -118,7 +119,7 @@ def test_every_gpu_since_ampere_has_the_usual_operations(capability, uncached):
         "dot", "warp_group_dot", "negf"} == {  # before Triton 3.8, -x is 0 - x
         "load", "store", "extf", "truncf", "addf", "subf", "mulf", "maxnumf", "minnumf", "cmpf",
         "select", "absf", "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "erf", "floor", "ceil",
-        "reduce"}
+        "reduce", "elementwise_inline_asm"}
     assert {f"tt.reduce.return : {dtype}" for dtype in ("f16", "f32", "i32")} <= usual
     assert all(one.startswith("ttng.t") for one in operations - usual), operations - usual
 
