@@ -405,7 +405,7 @@ def indirect_lines(source: str, kernel: str) -> frozenset[int]:
         source: of the file.
         kernel: its name; it stands at the top of the file. Without such a kernel, there are none.
     """
-    tree = next((node for node in functions(syntax.parse(source)) if node.name == kernel), None)
+    tree = next((node for node in functions(syntax.shared(source)) if node.name == kernel), None)
     if tree is None:
         return frozenset()
     loaded, _ = reached([_LOAD], [Piece((frozenset(_sources(one.value)),), frozenset(one.names))

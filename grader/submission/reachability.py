@@ -1,6 +1,7 @@
 """Reachability: the parts of a submission that a call of one of its functions can run."""
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -59,27 +60,49 @@ def _names(file: str) -> frozenset[str]:
 def _pieces(file: str, text: str, root: bool) -> list[_FilePiece]:
     by_file = () if root else (_names(file),)
     try:
-        tree = _parsed(text) if file.endswith(".py") else None
+        tree = syntax.shared(text) if file.endswith(".py") else None
     except SyntaxError:
         tree = None
     if tree is None:
         return [_FilePiece(by_file, frozenset(), file, "", text)]
-    looks_up = bool(_LOOKS_UP & _words(tree, texts=False))
-    at_once: list[ast.AST] = []
-    functions: dict[str, list[ast.AST]] = {}
-    for node in tree.body:
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    codes = ["\n".join(lines[syntax.first_line(node) - 1:syntax.last_line(node)])
+             for node in tree.body]
+    words = frozenset[str]().union(*(_statement(code)[0] for code in codes))
+    documented, looks_up = bool(_DOCUMENTS & words), bool(_LOOKS_UP & words)
+    parts: dict[str, list[tuple[frozenset[str], str]]] = {"": []}
+    for node, code in zip(tree.body, codes, strict=True):
+        name = node.name if isinstance(node, ast.FunctionDef) else _constant(node)
+        parts.setdefault(name, []).append(_statement(code, looks_up, documented))
         if isinstance(node, ast.FunctionDef):
-            functions.setdefault(node.name, []).append(node)
-            at_once += [*node.decorator_list, *node.args.defaults,
-                        *filter(None, node.args.kw_defaults)]
-        elif name := _constant(node):
-            functions.setdefault(name, []).append(node)
-        else:
-            at_once.append(node)
+            parts[""] += [(_words(one, texts=looks_up), ast.dump(one)) for one in (
+                *node.decorator_list, *node.args.defaults, *filter(None, node.args.kw_defaults))]
     return [_FilePiece((*by_file, frozenset((name,))) if name else by_file,
-                       frozenset().union(*(_words(node, texts=looks_up) for node in nodes)),
-                       file, name, "\n".join(map(ast.dump, nodes)))
-            for name, nodes in (("", at_once), *functions.items())]
+                       frozenset().union(*(words for words, _ in statements)), file, name,
+                       "\n".join(code for _, code in statements))
+            for name, statements in parts.items()]
+
+
+@cache  # most statements of a mutant are those of the solution
+def _statement(code: str, texts: bool = False,
+               documented: bool = False) -> tuple[frozenset[str], str]:
+    """The words of a statement, and its code in one spelling.
+
+    Args:
+        code: the lines of the statement, those of others beside it included.
+        texts: count the words of constants, too.
+        documented: something reads docstrings; else there are none in the code.
+    """
+    try:
+        tree = syntax.parse(code)
+    except SyntaxError:  # it begins in a line where a text ends
+        return frozenset(re.findall(r"\w+", code)), code
+    if not documented:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and \
+                    ast.get_docstring(node, clean=False) is not None:
+                node.body = node.body[1:]
+    return _words(tree, texts=texts), ast.dump(tree)
 
 
 def _constant(node: ast.stmt) -> str:
@@ -92,17 +115,6 @@ def _constant(node: ast.stmt) -> str:
                 return ""
             return name
     return ""
-
-
-def _parsed(text: str) -> ast.Module:
-    """Parses a file without its docstrings, unless something reads them."""
-    tree = syntax.parse(text)
-    if not _DOCUMENTS & _words(tree, texts=False):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and \
-                    ast.get_docstring(node, clean=False) is not None:
-                node.body = node.body[1:]
-    return tree
 
 
 def _words(node: ast.AST, *, texts: bool) -> frozenset[str]:

@@ -1,12 +1,14 @@
 """Python's parser, and questions about the trees that it returns."""
 
 import ast
+import re
 import threading
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 _DECIMAL_BITS = 14_000  # of the largest integers that ``repr`` writes: 4,300 digits
+_LONG_WORD = re.compile(rf"\w{{{_DECIMAL_BITS // 4}}}")  # an integer above may stand in
 
 # CPython 3.11 counts how deep a tree is in one place for all threads. Where two threads parse at
 # the same time, and one of them stands deeper in calls, it raises SystemError ("AST constructor
@@ -31,21 +33,30 @@ def parse(text: str, name: str = "<unknown>") -> ast.Module:
     """
     with _PARSING:
         tree = ast.parse(text, name)
-    for node in ast.walk(tree):
+    for node in ast.walk(tree) if _LONG_WORD.search(text) else ():
         if isinstance(node, ast.Constant) and type(node.value) is int and \
                 node.value.bit_length() > _DECIMAL_BITS:
             node.value = _LongInteger(node.value)
     return tree
 
 
-@lru_cache(maxsize=2)  # every finding of a grade asks, of the same file
+@lru_cache(maxsize=8)  # every finding of a grade asks, of the same files
+def shared(text: str) -> ast.Module:
+    """Parses a text to a tree that is shared: callers leave it as it is.
+
+    Raises:
+        SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse`` does.
+    """
+    return parse(text, "kernel.py")
+
+
 def tree_of(text: str) -> ast.Module:
     """Parses a text, or returns an empty tree where it is not Python, or is nested too deeply.
 
     The tree is shared: callers leave it as it is.
     """
     try:
-        return parse(text)
+        return shared(text)
     except _UNREADABLE:
         return ast.Module([], [])
 

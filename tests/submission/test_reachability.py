@@ -76,6 +76,18 @@ def test_a_call_is_concerned_by_what_it_reaches(file, find, put, reached):
     assert found == set(reached.split())
 
 
+@pytest.mark.parametrize("line", [
+    'TEXT = """a text\n of lines"""; factor = 3', "other = 1; factor = 3", "factor = \\\n 3",
+    'if True:\n    TEXT = """\n"""; factor = 3'])
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r", "\n\f\n"])
+def test_statements_are_told_apart_whatever_lines_they_share(line, ends):
+    text = f"{line}\ndef add(x):\n    return x * factor\ndef times(x):\n    return x * other\n"
+    before, after = ({"kernel.py": one.replace("\n", ends)} for one in (
+        text, text.replace("3", "4")))
+
+    assert reachability.changes("add", before, after, ["kernel.py"])
+
+
 @pytest.mark.parametrize(("line", "file", "find"), [
     ("getattr(torch, 'shared')", "kernel.py", "return x\n"),
     ("open('notes')", "README.md", "add"),
