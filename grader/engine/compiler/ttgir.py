@@ -26,10 +26,8 @@ _GROUP_DOT = re.compile(  # on tensor cores of Hopper: the sum that it goes on w
 _ZERO = re.compile(r"^\s*(%\w+) = arith\.constant (?:dense<0\.0+e\+00>|false)", re.MULTILINE)
 _RESULT = re.compile(r"-> tensor<[^<>]*?, (#\w+)[^<>]*>")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<", re.MULTILINE)
-
-
 _TENSOR = re.compile(r"tensor<((?:\d+x)+)(!tt\.ptr<)?(\w+)")
-_LOOP = re.compile(r"\s*(?:%[\w:#]+ = )?scf\.(?:for|while) ")
+_LOOP = re.compile(r"\bscf\.(?:for|while) ")
 _SPLIT = re.compile(r"inputPrecision = \w+x\d")  # float32 as a sum of smaller types
 _MOST_PARTS = 3
 _LOOP_OPTIONS = re.compile(r"^\s*\} \{(.*)\}", re.MULTILINE)
@@ -137,7 +135,7 @@ def most_shared(ttir: str, num_stages: int) -> int:
         indent = len(row) - len(row.lstrip())
         while loops and indent <= loops[-1]:
             loops.pop()
-        if _LOOP.match(row):
+        if _LOOP.search(row):
             loops.append(indent)
         tensors = _TENSOR.findall(row)
         if not tensors:
