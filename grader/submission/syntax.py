@@ -23,16 +23,16 @@ class _LongInteger(int):
         return hex(self)
 
 
-def parse(text: str, name: str = "<unknown>") -> ast.Module:
+def parse(text: str) -> ast.Module:
     """Parses a text to a tree that ``ast.unparse`` can write, however long its integers are.
 
-    ``name`` is what errors call the text. The tree is for reading: it cannot be compiled.
+    The tree is for reading: it cannot be compiled.
 
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse`` does.
     """
     with _PARSING:
-        tree = ast.parse(text, name)
+        tree = ast.parse(text)
     for node in ast.walk(tree) if _LONG_WORD.search(text) else ():
         if isinstance(node, ast.Constant) and type(node.value) is int and \
                 node.value.bit_length() > _DECIMAL_BITS:
@@ -47,7 +47,7 @@ def shared(text: str) -> ast.Module:
     Raises:
         SyntaxError, ValueError, RecursionError, MemoryError: as ``ast.parse`` does.
     """
-    return parse(text, "kernel.py")
+    return parse(text)
 
 
 def tree_of(text: str) -> ast.Module:

@@ -102,7 +102,7 @@ def _text(stream: io.TextIOWrapper) -> str:
 def stage(root: Path, box: Any, **environment: str) -> Iterator[Stage]:
     """An empty folder with the course in ``root`` to learn from, on a machine without a GPU.
 
-    All records are of one minute: equal ones of two workspaces are one when they are merged.
+    All records have the same minute, so that equal records of two workspaces merge into one.
     """
     now = datetime.now()
     with tempfile.TemporaryDirectory(prefix="messages-") as folder, ExitStack() as held:

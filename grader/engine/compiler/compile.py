@@ -2,10 +2,10 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 from unittest import mock
 
 import torch
@@ -84,14 +84,8 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
         OSError: Triton's files or tools cannot be read, run or written.
     """
     accepted = set[str]() if operations is None else operations
-    own = {f"{name}={value!r}" for name, value in options.items() if name not in _TUNED}
-
-    def goes_on(module: Any) -> bool:
-        own.update(_operations(str(module), target))
-        return not only_new or any(not _has(target, accepted, one) for one in own)
-
     with _compiling(kernel, target), _located(), \
-            _lowering(goes_on, accepted if only_new else None, own, target):
+            _lowering(options, target, accepted, "new" if only_new else "all") as own:
         try:
             metadata = (compiled := _run(kernel, arguments, options)).metadata
         except _FarEnough as lowered:
@@ -103,20 +97,18 @@ def build(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
 
 
 def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
-          target: Target, operations: set[str] | None = None) -> None:
+          target: Target, operations: Collection[str] = ()) -> None:
     """Runs all passes that choose layouts and memory, and checks resources.
 
-    It takes a fifth of the time of ``build``: operations are not turned into LLVM's. Where all
-    operations are in ``operations`` or usual, as for ``build``, and the memory of any layouts would
-    fit, it does not even choose them.
+    It takes a fifth of the time of ``build``: operations are not turned into LLVM's. If all
+    operations are in ``operations`` or usual, as for ``build``, and the memory of any layouts
+    fits, it ends before layouts are chosen.
 
     Raises:
         DoesNotCompile: a pass refuses the kernel, or the target has too few resources.
         OSError: as ``build`` raises it.
     """
-    own = {f"{name}={value!r}" for name, value in options.items() if name not in _TUNED}
-    with _compiling(kernel, target), \
-            _lowering(lambda module: False, operations or set(), own, target):
+    with _compiling(kernel, target), _lowering(options, target, operations, "none"):
         try:
             _run(kernel, arguments, options)
         except _FarEnough as lowered:
@@ -124,28 +116,40 @@ def lower(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
 
 
 @contextmanager
-def _lowering(goes_on: Callable[[Any], bool], accepted: Collection[str] | None, own: set[str],
-              target: Target) -> Iterator[None]:
-    """Has Triton end with the allocation of memory, unless ``goes_on`` accepts the module.
+def _lowering(options: Mapping[str, Any], target: Target, accepted: Collection[str],
+              built: Literal["all", "new", "none"]) -> Iterator[set[str]]:
+    """Has Triton end before it makes LLVM's code, unless the kernel is to be built.
 
-    Then _FarEnough is raised with the module and the least shared memory that an option asks for;
-    without them before any layout is chosen, if all operations are ``accepted`` and need little
-    memory. ``own`` gets the operations of Triton's IR.
+    _FarEnough is raised after memory was allocated, with the module and the least shared memory
+    that an option asks for; without them before layouts are chosen, if all operations are
+    ``accepted`` and need little memory.
+
+    Args:
+        options: of the launch.
+        built: all kernels, those with operations that are not ``accepted``, or none.
+
+    Yields:
+        The operations of the kernel, from TTIR and, unless ``built`` is none, TTGIR.
     """
     backend, passes = compiler.CUDABackend, compiler.nvidia.passes.ttnvgpuir
     make_ttgir, make_llir = backend.make_ttgir, backend.make_llir
+    own = {f"{name}={value!r}" for name, value in options.items() if name not in _TUNED}
+
+    def is_new() -> bool:
+        return any(not _has(target, accepted, one) for one in own)
 
     def until_layouts(module: Any, metadata: Any, options: Any, capability: int) -> Any:
         text = str(module)
         own.update(_operations(text, target))
-        if accepted is not None and all(_has(target, accepted, one) for one in own) and \
-                _needs_little(text, options, target):
+        if built != "all" and not is_new() and _needs_little(text, options, target):
             raise _FarEnough
         return make_ttgir(module, metadata, options, capability)
 
     def until_llvm(self: Any, module: Any, metadata: Any, options: Any, capability: int) -> Any:
-        if goes_on(module):
-            return make_llir(self, module, metadata, options, capability)
+        if built != "none":
+            own.update(_operations(str(module), target))
+            if built == "all" or is_new():
+                return make_llir(self, module, metadata, options, capability)
 
         def allocated(manager: Any, *_: object) -> None:
             manager.run(module, "make_llir")
@@ -157,7 +161,7 @@ def _lowering(goes_on: Callable[[Any], bool], accepted: Collection[str] | None, 
 
     with mock.patch.object(backend, "make_ttgir", staticmethod(until_layouts)), \
             mock.patch.object(backend, "make_llir", until_llvm):
-        yield
+        yield own
 
 
 def _needs_little(ttir: str, options: Any, target: Target) -> bool:

@@ -10,8 +10,6 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from grader.engine.compiler import compile, targets
 from grader.engine.compiler.compile import DoesNotCompile, address, build, lower
 
-KIB = 1024
-
 
 @triton.jit
 def product_kernel(x_ptr, y_ptr, out_ptr, steps, SIDE: tl.constexpr, DEPTH: tl.constexpr,

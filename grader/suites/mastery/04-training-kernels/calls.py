@@ -70,17 +70,18 @@ def _gradients(function: Any, given: Sequence[Any], dy: Any, eps: float,
     if not isinstance(y, torch.Tensor) or y.grad_fn is None:
         raise RuntimeError("the result has no grad_fn, so nothing can be differentiated by it")
     asked = [tensor for tensor in inputs if tensor.requires_grad]
-    found = _gradients_by(y, asked, dy)
-    missing = [name for name, one in zip(wanted, found, strict=True) if one is None]
+    gradients = _grad(y, asked, dy)
+    missing = [name for name, one in zip(wanted, gradients, strict=True) if one is None]
     if missing:
         raise RuntimeError(f"backward gave None for {' and '.join(missing)}, asked for {wanted}")
-    return tuple(found)
+    return tuple(gradients)
 
 
-def _gradients_by(y: Any, inputs: Sequence[Any], dy: Any, create_graph: bool = False) -> Any:
-    """Does what ``torch.autograd.grad`` does, None for an input that y does not depend on.
+def _grad(y: Any, inputs: Sequence[Any], dy: Any, create_graph: bool = False) -> Any:
+    """Returns gradients as ``torch.autograd.grad`` does; None for an input that y does not use.
 
-    That imports SymPy to compare the shapes of y and dy, which takes longer than all these calls.
+    ``torch.autograd.grad`` imports SymPy to compare the shapes of y and dy, which takes longer than
+    all calls of this file.
     """
     return torch.autograd.graph._engine_run_backward(
         (y,), (dy,), create_graph, create_graph, tuple(inputs), True, accumulate_grad=False)
@@ -141,7 +142,7 @@ def without_rows(module: Any) -> dict[str, Any]:
     """All gradients where x has no row: it holds no number of which anything could be computed."""
     x = torch.empty(0, 8, requires_grad=True)
     inputs = (x, torch.ones(8, requires_grad=True), torch.zeros(8, requires_grad=True))
-    dx, dw, db = _gradients_by(module.layer_norm(*inputs), inputs, torch.empty(0, 8))
+    dx, dw, db = _grad(module.layer_norm(*inputs), inputs, torch.empty(0, 8))
     return {"dx": list(dx.shape), "dw": dw.tolist(), "db": db.tolist()}
 
 
@@ -156,12 +157,11 @@ def first_of_three(module: Any) -> dict[str, Any]:
              for rows, columns in ((5, 24), (5, 24), (5, 16))]
     dy = torch.randn(5, 24, generator=generator)
     first, *_ = [module.layer_norm(*inputs) for inputs in given]
-    found = _gradients_by(first, given[0], dy)
+    gradients = _grad(first, given[0], dy)
     exact = [tensor.detach().double().requires_grad_() for tensor in given[0]]
-    right = _gradients_by(torch.nn.functional.layer_norm(exact[0], (24,), *exact[1:]), exact,
-                          dy.double())
+    right = _grad(torch.nn.functional.layer_norm(exact[0], (24,), *exact[1:]), exact, dy.double())
     return {f"d{name}": float((one - wanted).abs().max())
-            for name, one, wanted in zip("xwb", found, right, strict=True)}
+            for name, one, wanted in zip("xwb", gradients, right, strict=True)}
 
 
 def twice(module: Any) -> dict[str, bool]:
@@ -170,7 +170,7 @@ def twice(module: Any) -> dict[str, bool]:
     y = module.layer_norm(x, weight, bias)
     dy = x.detach().clone().requires_grad_()
     try:
-        (dx,) = _gradients_by(y, (x,), dy, create_graph=True)
+        (dx,) = _grad(y, (x,), dy, create_graph=True)
         if not dx.requires_grad:
             return {"raised": False, "differentiable": False}
         dx.sum().backward()

@@ -96,9 +96,9 @@ def in_float32(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, dy: to
     """By torch's own backward pass."""
     leaves = [tensor.float().detach().requires_grad_() for tensor in (x, weight, bias)]
     y = F.layer_norm(leaves[0], x.shape[-1:], leaves[1], leaves[2], eps)
-    # of a number, as torch imports SymPy to compare the shapes of y and dy
-    found = torch.autograd.grad((y * dy.float().reshape(y.shape)).sum(), leaves)
-    return tuple(one.to(like.dtype) for one, like in zip(found, (x, weight, bias), strict=True))
+    # A scalar loss: with dy as an argument, torch imports SymPy to compare shapes.
+    gradients = torch.autograd.grad((y * dy.float().reshape(y.shape)).sum(), leaves)
+    return tuple(one.to(like.dtype) for one, like in zip(gradients, (x, weight, bias), strict=True))
 
 
 def reversed_in_float32(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor,
