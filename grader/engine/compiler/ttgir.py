@@ -27,9 +27,13 @@ _ZERO = re.compile(r"^\s*(%\w+) = arith\.constant (?:dense<0\.0+e\+00>|false)", 
 _RESULT = re.compile(r"-> tensor<[^<>]*?, (#\w+)[^<>]*>")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<", re.MULTILINE)
 _TENSOR = re.compile(r"tensor<((?:\d+x)+)(!tt\.ptr<)?(\w+)")
-_LOOP = re.compile(r"\bscf\.(?:for|while) ")
-_SPLIT = re.compile(r"inputPrecision = \w+x\d")  # float32 as a sum of smaller types
-_MOST_PARTS = 3
+_LOOP = re.compile(r"\bscf\.(for|while) ")
+_VALUE = re.compile(r"%\w+")
+_ARGUMENT = re.compile(r"(%\w+) = ")  # of a loop's body, with its first value
+_PRODUCT = re.compile(r"\btt\.dot (%\w+), (%\w+), ")
+_SPLIT = re.compile(r"inputPrecision = (\w+x\d) : tensor<[\dx]+xf32>")  # sums of smaller types
+_TERMS = {"tf32x3": 2}  # that one float32 becomes
+_MOST_TERMS = 3
 _LOOP_OPTIONS = re.compile(r"^\s*\} \{(.*)\}", re.MULTILINE)
 _LOOP_STAGES = re.compile(r"tt\.num_stages = (\d+) : i32")
 _ALIGNMENT = 1024  # bytes, of a buffer that tensor cores or TMA access
@@ -126,17 +130,29 @@ def most_shared(ttir: str, num_stages: int) -> int:
 
     It holds for kernels without special loops. Operands of products and tensors of descriptors have
     buffers; of what a loop loads there is one for each stage of its pipeline and one more. What
-    other operations need, such as a conversion of layouts, ends with them.
+    other operations need, such as a conversion of layouts, ends with them. So do buffers of an
+    outermost loop for values that it computes; those of other values may be filled before it.
     """
     stages = max([num_stages, *map(int, _LOOP_STAGES.findall(ttir))])
-    buffers, largest = 0, 0
+    always, largest = 0, 0
+    of_loops = [0]
     loops: list[int] = []  # their indentation
+    arguments, computed = set[str](), set[str]()  # in the current outermost loop
     for row in ttir.splitlines():
         indent = len(row) - len(row.lstrip())
         while loops and indent <= loops[-1]:
             loops.pop()
-        if _LOOP.search(row):
+        names = _VALUE.findall(row)
+        if loops and names and row.lstrip().startswith(names[0]):
+            varies = not (arguments | computed).isdisjoint(names[1:])
+            (computed.add if varies else computed.discard)(names[0])
+        if loop := _LOOP.search(row):
+            if not loops:
+                of_loops.append(0)
+                arguments, computed = set(), set()
             loops.append(indent)
+            if loop[1] == "for":
+                arguments.update(_ARGUMENT.findall(row, loop.end()))
         tensors = _TENSOR.findall(row)
         if not tensors:
             continue
@@ -144,11 +160,22 @@ def most_shared(ttir: str, num_stages: int) -> int:
         largest = max(largest, *(_n_bytes(shape, "i64" if pointer else element)
                                  for shape, pointer, element in tensors))
         pipelined = loops and stages > 1
+        buffers: list[tuple[str, int]] = []
         if "tt.descriptor_" in row or (pipelined and "tt.load " in row):
-            buffers += max(values) * (stages + 1 if pipelined else 1)
+            buffers = [(names[0], max(values) * (stages + 1 if pipelined else 1))]
+        elif product := _PRODUCT.search(row):
+            split = _SPLIT.search(row)
+            terms = _TERMS.get(split[1], _MOST_TERMS) if split else 1
+            buffers = [(name, value * terms)
+                       for name, value in zip(product.groups(), values, strict=False)]
         elif _DOT.search(row):
-            buffers += sum(values) * (_MOST_PARTS if _SPLIT.search(row) else 1)
-    return buffers + int(_SCRATCH * largest)
+            always += sum(values)
+        for name, value in buffers:
+            if name in computed and "tt.call " not in ttir:
+                of_loops[-1] += value
+            else:
+                always += value
+    return always + max(of_loops) + int(_SCRATCH * largest)
 
 
 def _n_bytes(shape: str, element: str) -> int:

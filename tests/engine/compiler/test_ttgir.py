@@ -40,6 +40,49 @@ def two_products_kernel(x_ptr, out_ptr, n, SIDE: tl.constexpr, STAGES: tl.conste
 
 
 @triton.jit
+def two_loops_kernel(x_ptr, out_ptr, n, SIDE: tl.constexpr, STAGES: tl.constexpr):
+    """The second loop has operands that are there before the first one, and one of a round ago."""
+    offs = tl.arange(0, SIDE)
+    tile = offs[:, None] * SIDE + offs[None, :]
+    q, w = tl.load(x_ptr + tile), tl.load(out_ptr + tile)
+    acc = tl.zeros((SIDE, SIDE), tl.float32)
+    for start in tl.range(0, n, SIDE, num_stages=STAGES):
+        k = tl.load(x_ptr + start * SIDE + tile)
+        acc = tl.dot(q, tl.trans(k), acc)
+        acc = tl.dot(k, q, acc)
+    before = tl.load(x_ptr + n * SIDE + tile)
+    for start in tl.range(n, 2 * n, SIDE, num_stages=STAGES):
+        k = tl.load(x_ptr + start * SIDE + tile)
+        acc = tl.dot(tl.trans(w), before, acc)
+        for _ in range(3):
+            acc = tl.dot(tl.trans(q), (tl.load(out_ptr + tile) + acc).to(q.dtype), acc)
+        before = k
+    tl.store(out_ptr + tile, acc.to(q.dtype))
+
+
+@triton.jit(noinline=True)
+def largest(x_ptr, n, SIDE: tl.constexpr, STAGES: tl.constexpr):
+    offs = tl.arange(0, SIDE)
+    acc = tl.zeros((SIDE, SIDE), tl.float32)
+    for start in tl.range(0, n, SIDE, num_stages=STAGES):
+        k = tl.load(x_ptr + start * SIDE + offs[:, None] * SIDE + offs[None, :])
+        acc = tl.dot(k, tl.trans(k), acc)
+    return tl.max(acc)
+
+
+@triton.jit
+def call_kernel(x_ptr, out_ptr, n, SIDE: tl.constexpr, STAGES: tl.constexpr):
+    offs = tl.arange(0, SIDE)
+    tile = offs[:, None] * SIDE + offs[None, :]
+    acc = tl.zeros((SIDE, SIDE), tl.float32)
+    for start in tl.range(0, n, SIDE, num_stages=STAGES):
+        k = tl.load(x_ptr + start * SIDE + tile)
+        acc = tl.dot(k, tl.trans(k), acc) * largest(x_ptr, start, SIDE, STAGES)
+        acc = tl.dot(tl.trans(k), k, acc)
+    tl.store(out_ptr + tile, acc.to(out_ptr.dtype.element_ty))
+
+
+@triton.jit
 def moved_kernel(x_ptr, out_ptr, n, SIDE: tl.constexpr, STAGES: tl.constexpr):
     offs = tl.arange(0, SIDE)
     for start in tl.range(0, n, num_stages=STAGES):
@@ -87,6 +130,9 @@ def _tiles(side: int, depth: int) -> tuple[object, dict[str, object]]:
     _with_stages(two_products_kernel, "float16", 64, 3),
     _with_stages(two_products_kernel, "bfloat16", 32, 5),
     _with_stages(two_products_kernel, "float32", 32, 2),
+    _with_stages(two_loops_kernel, "float16", 64, 3),
+    _with_stages(two_loops_kernel, "bfloat16", 32, 1),
+    _with_stages(two_loops_kernel, "float32", 32, 2), _with_stages(call_kernel, "float16", 64, 2),
     _with_stages(moved_kernel, "float32", 64, 3), _with_stages(moved_kernel, "int8", 64, 4),
     _with_stages(moved_kernel, "float64", 32, 2), _with_stages(moved_kernel, "float16", 128, 1),
     _tiles(64, 32), _tiles(128, 64)])
