@@ -18,7 +18,7 @@ from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.compiler.ptx import located
 from grader.engine.compiler.stub_driver import pretending
 from grader.engine.compiler.targets import WARP, Target
-from grader.engine.compiler.ttgir import has_special_loops, most_shared
+from grader.engine.compiler.ttgir import is_special, most_shared
 from grader.report import Refusal
 
 _MOST_THREADS = 1024  # of one program
@@ -167,10 +167,10 @@ def _lowering(options: Mapping[str, Any], target: Target, accepted: Collection[s
 def _needs_little(ttir: str, options: Any, target: Target) -> bool:
     """Whether a target has the resources for a kernel, whatever layouts are chosen.
 
-    Special loops can be refused for other reasons.
+    Special kernels can be refused for other reasons.
     """
     most = max(most_shared(ttir, options.num_stages), getattr(options, "min_shared_mem", None) or 0)
-    return options.num_ctas == 1 and not has_special_loops(ttir) and \
+    return options.num_ctas == 1 and not is_special(ttir) and \
         options.num_warps * WARP <= _MOST_THREADS and most <= target.shared_per_program
 
 

@@ -120,15 +120,16 @@ def imprecise_sums(ttgir: str) -> int:
                 for total, goes_on, limit, depth in _GROUP_DOT.findall(ttgir)), default=0)
 
 
-def has_special_loops(ttir: str) -> bool:
-    """Whether a loop has options beside ``num_stages``, such as warp specialization."""
-    return any(_LOOP_STAGES.sub("", options).strip() for options in _LOOP_OPTIONS.findall(ttir))
+def is_special(ttir: str) -> bool:
+    """Whether loops have options beside ``num_stages``, or functions are not inlined."""
+    return "tt.call " in ttir or any(
+        _LOOP_STAGES.sub("", options).strip() for options in _LOOP_OPTIONS.findall(ttir))
 
 
 def most_shared(ttir: str, num_stages: int) -> int:
     """An upper bound of the shared memory of a kernel in bytes, before layouts are chosen.
 
-    It holds for kernels without special loops. Operands of products and tensors of descriptors have
+    It holds for kernels that are not special. Operands of products and tensors of descriptors have
     buffers; of what a loop loads there is one for each stage of its pipeline and one more. What
     other operations need, such as a conversion of layouts, ends with them. So do buffers of an
     outermost loop for values that it computes; those of other values may be filled before it.
@@ -171,7 +172,7 @@ def most_shared(ttir: str, num_stages: int) -> int:
         elif _DOT.search(row):
             always += sum(values)
         for name, value in buffers:
-            if name in computed and "tt.call " not in ttir:
+            if name in computed:
                 of_loops[-1] += value
             else:
                 always += value

@@ -13,7 +13,8 @@ from grader.engine.compiler.compile import DoesNotCompile, address, build, lower
 
 @triton.jit
 def product_kernel(x_ptr, y_ptr, out_ptr, steps, SIDE: tl.constexpr, DEPTH: tl.constexpr,
-                   PRECISION: tl.constexpr, PLAIN: tl.constexpr, SPECIAL: tl.constexpr):
+                   PRECISION: tl.constexpr, PLAIN: tl.constexpr, SPECIAL: tl.constexpr,
+                   CALLS: tl.constexpr):
     offs, inner = tl.arange(0, SIDE), tl.arange(0, DEPTH)
     acc = tl.zeros((SIDE, SIDE), tl.float32)
     for step in tl.range(0, steps, warp_specialize=SPECIAL):
@@ -22,6 +23,8 @@ def product_kernel(x_ptr, y_ptr, out_ptr, steps, SIDE: tl.constexpr, DEPTH: tl.c
         acc = tl.dot(x, y, acc, input_precision=PRECISION)
     if PLAIN:
         acc *= 2
+    if CALLS:
+        acc *= largest(x_ptr, SIDE)
     tl.store(out_ptr + offs[None, :] * SIDE + offs[:, None], acc)
 
 
@@ -61,25 +64,8 @@ def two_loops_kernel(x_ptr, out_ptr, n, SIDE: tl.constexpr, STAGES: tl.constexpr
 
 
 @triton.jit(noinline=True)
-def largest(x_ptr, n, SIDE: tl.constexpr, STAGES: tl.constexpr):
-    offs = tl.arange(0, SIDE)
-    acc = tl.zeros((SIDE, SIDE), tl.float32)
-    for start in tl.range(0, n, SIDE, num_stages=STAGES):
-        k = tl.load(x_ptr + start * SIDE + offs[:, None] * SIDE + offs[None, :])
-        acc = tl.dot(k, tl.trans(k), acc)
-    return tl.max(acc)
-
-
-@triton.jit
-def call_kernel(x_ptr, out_ptr, n, SIDE: tl.constexpr, STAGES: tl.constexpr):
-    offs = tl.arange(0, SIDE)
-    tile = offs[:, None] * SIDE + offs[None, :]
-    acc = tl.zeros((SIDE, SIDE), tl.float32)
-    for start in tl.range(0, n, SIDE, num_stages=STAGES):
-        k = tl.load(x_ptr + start * SIDE + tile)
-        acc = tl.dot(k, tl.trans(k), acc) * largest(x_ptr, start, SIDE, STAGES)
-        acc = tl.dot(tl.trans(k), k, acc)
-    tl.store(out_ptr + tile, acc.to(out_ptr.dtype.element_ty))
+def largest(x_ptr, SIDE: tl.constexpr):
+    return tl.max(tl.load(x_ptr + tl.arange(0, SIDE)))
 
 
 @triton.jit
@@ -100,11 +86,11 @@ def tiles_kernel(x_desc, y_desc, out_desc, steps, DEPTH: tl.constexpr, SIDE: tl.
 
 
 def _product(dtype: str, side: int, depth: int, precision: str = "tf32", special: bool = False,
-             plain: bool = False) -> tuple[object, dict[str, object]]:
+             plain: bool = False, calls: bool = False) -> tuple[object, dict[str, object]]:
     pointers = dict.fromkeys(("x_ptr", "y_ptr"), address(dtype, 0))
     return product_kernel, {**pointers, "out_ptr": address("float32", 0), "steps": 64,
                             "SIDE": side, "DEPTH": depth, "PRECISION": precision, "PLAIN": plain,
-                            "SPECIAL": special}
+                            "SPECIAL": special, "CALLS": calls}
 
 
 def _with_stages(kernel: object, dtype: str, side: int,
@@ -132,7 +118,7 @@ def _tiles(side: int, depth: int) -> tuple[object, dict[str, object]]:
     _with_stages(two_products_kernel, "float32", 32, 2),
     _with_stages(two_loops_kernel, "float16", 64, 3),
     _with_stages(two_loops_kernel, "bfloat16", 32, 1),
-    _with_stages(two_loops_kernel, "float32", 32, 2), _with_stages(call_kernel, "float16", 64, 2),
+    _with_stages(two_loops_kernel, "float32", 32, 2),
     _with_stages(moved_kernel, "float32", 64, 3), _with_stages(moved_kernel, "int8", 64, 4),
     _with_stages(moved_kernel, "float64", 32, 2), _with_stages(moved_kernel, "float16", 128, 1),
     _tiles(64, 32), _tiles(128, 64)])
@@ -162,17 +148,17 @@ def lowered(monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     product_kernel.device_caches.clear()
     operations: set[str] = set()
-    kernel, arguments = _product("float16", 16, 16)
+    kernel, arguments = _product("float16", 16, 16, calls=True)
     build(kernel, arguments, {}, targets.find("h100"), operations)
 
     def lowered(*product: object, plain: bool = False, special: bool = False,
-                **options: int) -> bool:
+                calls: bool = False, **options: int) -> bool:
         checked = []
         check = compile._check_lowered
         with monkeypatch.context() as patch:
             patch.setattr(compile, "_check_lowered", lambda lowered, target: (
                 checked.append(bool(lowered.args)), check(lowered, target)))
-            kernel, arguments = _product(*product, plain=plain, special=special)
+            kernel, arguments = _product(*product, plain=plain, special=special, calls=calls)
             lower(kernel, arguments, options, targets.find("h100"), operations)
         return checked == [True]
 
@@ -188,6 +174,7 @@ def test_no_layouts_are_chosen_for_usual_operations_in_little_memory(lowered):
     assert lowered("float16", 32, 32, num_ctas=2)
     assert lowered("float16", 32, 32, maxnreg=128)
     assert lowered("float16", 64, 32, special=True, num_warps=8, num_stages=1)
+    assert lowered("float16", 32, 32, calls=True)
 
 
 @pytest.mark.parametrize("product, options", [
