@@ -174,7 +174,7 @@ def test_no_layouts_are_chosen_for_usual_operations_in_little_memory(lowered):
     assert lowered("float16", 32, 32, num_ctas=2)
     assert lowered("float16", 32, 32, maxnreg=128)
     assert lowered("float16", 64, 32, special=True, num_warps=8, num_stages=1)
-    assert lowered("float16", 32, 32, calls=True)
+    assert lowered("float16", 16, 32, calls=True)
 
 
 @pytest.mark.parametrize("product, options", [
