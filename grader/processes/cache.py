@@ -103,12 +103,12 @@ def sources_sha256(packages: Sequence[str] = ("",)) -> str:
     return "".join(folder_sha256(_ROOT / package) for package in packages)
 
 
-def folder_sha256(folder: Path, without: str = "") -> str:
-    """The digest of all files below a folder, caches of Python and one folder apart."""
+def folder_sha256(folder: Path) -> str:
+    """The digest of all files below a folder, caches of Python apart."""
     sha256 = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        if path.is_file() and "__pycache__" not in name.parts and name.parts[0] != without:
+        if path.is_file() and "__pycache__" not in name.parts:
             data = path.read_bytes()
             sha256.update(f"{name}\0{len(data)}\0".encode() + data)
     return sha256.hexdigest()
