@@ -20,6 +20,7 @@ from grader.suite import Amplitude, Case, Cost, Input, Suite, mistakes
 from grader.suite.inputs import DEFAULT_BLOCK
 from grader.suite.rounding import UNDERFLOW, UNIT_ROUNDOFF
 
+DRAWS = 2  # of inputs, before a wrong answer counts as missed: a sum may be zero by chance
 FACTOR = 64  # units of roundoff by which an answer is scaled, and within which two are alike
 ENOUGH = 3  # cases of a dtype in which each wrong answer has to fail, where there are so many.
 # A scaled answer in float32 does so where sums are short and results many: 32 terms, 64 results.
@@ -163,15 +164,21 @@ def _examine(suite: Suite, seed: int) -> tuple[list[JudgedAnswer], list[str]]:
     reduces = False
     for number, case in enumerate(suite.cases):
         generator = torch.Generator().manual_seed((seed + number * 0x9E3779B97F4A7C15) % 2**63)
-        inputs = _drawn(case, generator)
-        right = [] if inputs is None else _results(
-            mistakes.call("reference", suite.reference, *inputs))
-        if inputs is None or not any(part.numel() for part in right):
-            continue
+        judged: list[JudgedAnswer] = []
         try:
-            judged = list(_judged(suite, case, inputs, right))
+            for _ in range(DRAWS):
+                inputs = _drawn(case, generator)
+                right = [] if inputs is None else _results(
+                    mistakes.call("reference", suite.reference, *inputs))
+                if inputs is None or not any(part.numel() for part in right):
+                    break
+                judged = list(_judged(suite, case, inputs, right))
+                if {trial.outcome for trial in judged} & {"missed", "failed"} != {"missed"}:
+                    break
         except ValueError as error:
             faults.append(f"{case.name}: {error}")
+            continue
+        if inputs is None or not judged:
             continue
         trials += judged
         reduces |= _longest(suite, inputs) > 1

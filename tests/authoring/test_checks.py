@@ -506,7 +506,7 @@ def test_functions_that_reach_nothing_of_a_mutant_are_left_to_the_solution(
     assert [one.name for one in mutated.concerned(material, mutant).all_cases] == kept
 
 
-@pytest.mark.parametrize(("track", "effort"), [("track2", "whole"), ("track3", "values")])
+@pytest.mark.parametrize(("track", "effort"), [("track2", "whole"), ("track3", "diagnosis")])
 def test_an_exercise_that_is_right_and_slow_has_to_compile(tmp_path, monkeypatch, track, effort):
     asked = []
     monkeypatch.setattr(runner.grader, "grade", lambda kernel, suite, *, effort, sandbox: (

@@ -203,6 +203,25 @@ def test_the_sum_of_a_single_row_may_equal_that_row():
     assert not [t for t in tested.trials if t.answer == "the first input"]
 
 
+@pytest.mark.parametrize("by_chance", [True, False])
+def test_a_sum_that_is_nearly_zero_by_chance_is_drawn_again(by_chance):
+    draws = []
+
+    def balanced(x: torch.Tensor) -> torch.Tensor:
+        draws.append(x)
+        return x - x.mean() if not by_chance or len(draws) == 1 else x
+
+    suite = Suite(entry="sums", parameters=("x",), cost=lambda x: Cost(x.nbytes),
+                  reference=lambda x: x.double().sum(1), peer=lambda x: x.sum(1),
+                  reversed_peer=lambda x: x.flip(1).sum(1), tolerance=Tolerance(error_bounds.total),
+                  cases=[correctness("3 rows", rand(3, 1000)),
+                         edge("one row", rand(1, 1000).then(balanced))])
+
+    faults = examine(suite, seed=1).faults
+
+    assert any("one row: zeros passes" in fault for fault in faults) != by_chance
+
+
 def test_one_weak_dtype_among_good_ones_is_named():
     weak = [correctness(f"{n} equal halves", full(8, n, value=0.5, dtype="float16"))
             for n in (5, 7, 9)]

@@ -203,7 +203,7 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
         strays: faults of the course as a whole.
         runs: of each mutant. One that fails in a case without random inputs, such as a question to
             host code, is run once: it would fail alike again.
-        anew: neither use nor keep a cache of proofs and of compiled code.
+        anew: use no proof and no compiled code of an earlier check, and keep none.
         workers: tasks at a time; by default one for each available core.
         on_event: called with each task as a str when it begins, and with its future at the end.
 
@@ -221,7 +221,9 @@ def prove(modules: Sequence[Module], roots: Roots, strays: Sequence[str] = (), *
     waiting = [Task(module.id, "text") for module in modules]  # by rank
     begun: dict[Future[TaskResult], Task] = {}
     size = workers or min(len(os.sched_getaffinity(0)), MOST_WORKERS)
-    with WorkerPool(size, _workshop, roots, anew) as pool:
+    with contextlib.ExitStack() as cleanup:
+        own_cache = cleanup.enter_context(tempfile.TemporaryDirectory()) if anew else None
+        pool = cleanup.enter_context(WorkerPool(size, _workshop, roots, own_cache))
         while begun or waiting:
             while waiting and len(begun) < size:
                 task = waiting.pop(0)
@@ -274,11 +276,15 @@ def _enter(proof: Proof, done: TaskResult) -> None:
 
 
 @contextlib.contextmanager
-def _workshop(roots: Roots, anew: bool) -> Iterator[Callable[[Task], TaskResult]]:
-    """Provides a worker with the course and a sandbox, which warms up meanwhile."""
+def _workshop(roots: Roots, own_cache: str | None) -> Iterator[Callable[[Task], TaskResult]]:
+    """Provides a worker with the course and a sandbox, which warms up meanwhile.
+
+    Args:
+        own_cache: the folder of a cache for this check alone.
+    """
     os.environ["OMP_NUM_THREADS"] = "1"  # before the import of torch: workers share the cores
-    if anew:
-        os.environ[FOLDER] = "off"
+    if own_cache:
+        os.environ[FOLDER] = own_cache
     with grader.Sandbox() as box:
         yield partial(_perform, course.load(roots), box)
 
@@ -388,10 +394,10 @@ def self_test(material: Material) -> Iterator[str]:
 
 
 def exercise_fails(material: Material, box: Sandbox) -> Iterator[str]:
-    """Grades the untouched exercise; only slow ones have to compile."""
+    """Grades the untouched exercise: slow ones with all cases, others up to the first failure."""
     try:
         report = grader.grade(material.module.folder / KERNEL, material.suite, sandbox=box,
-                              effort="whole" if material.starter == "slow" else "values")
+                              effort="whole" if material.starter == "slow" else "diagnosis")
     except grader.UnreadableSubmission as error:
         yield _message(error)
         return
