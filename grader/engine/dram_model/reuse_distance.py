@@ -26,6 +26,7 @@ _MOSTLY = 0.8  # of what a wave touches; then it is not
 _NOISE = 1.15  # so many times what there is may come out where a few waves stand for all
 _ALONE = 0.98  # programs that have less than this share of their sectors alone share them
 _GUESSED = 0.05  # of what is seen of a tensor
+_MOST_BLOCK = 1024  # sectors that are counted as one where all are accessed together
 _BITS = 36  # below them a sector's number fits, above them the number of its tensor
 
 
@@ -193,7 +194,8 @@ def _pairs(steps: Sequence[WaveAccess], sectors: Sequence[Array], written: bool)
     """[a, b]: sectors of step a last touched in step b - 1; with ``written``, by writing steps."""
     count = len(steps)
     bits = count.bit_length()
-    keys = [(((np.int64(step.tensor) << _BITS) + touched) << bits) + number
+    block = _block(sectors)
+    keys = [(((np.int64(step.tensor) << _BITS) + touched[::block] // block) << bits) + number
             for number, (step, touched) in enumerate(zip(steps, sectors, strict=True))
             if step.writes or not written]
     if not keys:
@@ -204,7 +206,21 @@ def _pairs(steps: Sequence[WaveAccess], sectors: Sequence[Array], written: bool)
     before = np.zeros(len(at), np.int64)
     before[1:] = (at[:-1] + 1) * (ordered[1:] == ordered[:-1])
     table = np.bincount(at * (count + 1) + before, minlength=count * (count + 1))
-    return table.reshape(count, count + 1).astype(np.float64)
+    return block * table.reshape(count, count + 1).astype(np.float64)
+
+
+def _block(sets: Sequence[Array]) -> int:
+    """The largest power of two of adjacent sectors, as aligned blocks of which sets consist.
+
+    Each set is in ascending order.
+    """
+    block = _MOST_BLOCK
+    for sectors in sets:
+        while block > 1 and (
+                len(sectors) % block or (sectors[::block] % block).any()
+                or (sectors[block - 1::block] - sectors[::block] != block - 1).any()):
+            block //= 2
+    return block
 
 
 def _misses(waves: SampledWaves, table: _Table, touched: _Table, distance: Array, kind: str,
@@ -279,8 +295,11 @@ def _isolated(steps: Sequence[WaveAccess]) -> dict[int, float]:
     """The share of each tensor's read sectors whose other half of 64 bytes is not read."""
     shares = {}
     for tensor in {s.tensor for s in steps if s.reads}:
-        sectors = distinct(np.concatenate(
-            [s.sectors for s in steps if s.tensor == tensor and s.reads]))
+        sets = [s.sectors for s in steps if s.tensor == tensor and s.reads]
+        if _block(sets) > 1:
+            shares[tensor] = 0.0
+            continue
+        sectors = distinct(np.concatenate(sets))
         alone = ~np.isin(sectors ^ 1, sectors, assume_unique=True)
         shares[tensor] = float(alone.mean()) if len(sectors) else 0.0
     return shares

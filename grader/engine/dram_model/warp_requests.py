@@ -28,10 +28,10 @@ def requests_of(layout: AccessLayout, pointers: Handle, mask: Handle | None,
         return None
     at = _instructions(layout)
     count = len(rows)
-    addresses = _picked(pointers.data, rows, layout.shape)[:, at]
+    addresses = _picked(pointers, rows, layout.shape)[:, at]
     sectors = addresses >> _SECTOR_SHIFT
     if mask is not None:
-        sectors = np.where(_picked(mask.data, rows, layout.shape)[:, at], sectors, _OFF)
+        sectors = np.where(_picked(mask, rows, layout.shape)[:, at], sectors, _OFF)
     sectors = np.sort(sectors.reshape(-1, at.shape[1]), axis=1)
     lines = sectors >> (_LINE_SHIFT - _SECTOR_SHIFT)
     n_bytes = (sectors != _OFF).sum() * layout.vector * layout.bits // 8
@@ -39,10 +39,9 @@ def requests_of(layout: AccessLayout, pointers: Handle, mask: Handle | None,
                      n_bytes]) / count
 
 
-def _picked(data: Array, rows: list[int], shape: tuple[int, ...]) -> Array:
-    chosen = data[[row if len(data) > 1 else 0 for row in rows]]
-    whole: Array = np.broadcast_to(chosen, (len(rows), *shape)).reshape(len(rows), -1)
-    return whole
+def _picked(block: Handle, rows: list[int], shape: tuple[int, ...]) -> Array:
+    whole: Array = np.broadcast_to(block.of_programs(rows), (len(rows), *shape))
+    return whole.reshape(len(rows), -1)
 
 
 def _distinct(ordered: Array) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from grader.engine.interpreter.block_value import Array, Handle, stretched
+from grader.engine.interpreter.block_value import Array, Handle, run_starts, stretched
 from grader.engine.interpreter.index_runs import Runs
 from grader.engine.interpreter.shadow_memory import HOST, NOBODY, Shadow
 
@@ -194,22 +194,16 @@ class Regions:
     def _runs(self, pointers: Handle, mask: Handle | None, rows: int,
               itemsize: int) -> list[Part] | None:
         """Contiguous runs inside one tensor; None where that is not what is asked for."""
-        shape, data = pointers.shape, pointers.data
-        length = shape[-1] if shape else 1
-        if length == 1 or data.shape[-1] != length:
+        starts = run_starts(pointers, itemsize)
+        if starts is None:
             return None
-        starts = data[..., 0]
-        if not (data[..., -1] - starts == (length - 1) * itemsize).all():
-            return None
-        if length > 2 and not (data[..., 1:] - data[..., :-1] == itemsize).all():
-            return None
-        lines = (rows, *shape[:-1])
-        first = stretched(starts, lines).reshape(-1)
+        *lines, length = (rows, *pointers.shape)
+        first = stretched(starts, tuple(lines)).reshape(-1)
         per_row = len(first) // rows
         owners = np.arange(len(first)) // per_row if per_row > 1 else np.arange(rows)
         if mask is None:
             return self._run_parts(first, length, None, owners, itemsize)
-        lengths = _prefix_lengths(mask, lines, length)
+        lengths = _prefix_lengths(mask, tuple(lines), length)
         if lengths is None:
             return None
         counts = np.unique(lengths[lengths > 0])

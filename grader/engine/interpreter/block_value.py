@@ -1,5 +1,7 @@
 """A block or scalar of all programs that run at once."""
 
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,19 @@ class Handle:
             dtype = dtype.element_ty
         return dtype
 
+    @property
+    def lengths(self) -> Shape:
+        """The length of the data along each axis."""
+        return self.data.shape
+
+    def element(self, place: Shape) -> int:
+        """One element of whole numbers; a place on an axis of length 1 counts as 0."""
+        return int(self.data[_within(place, self.data)])
+
+    def of_programs(self, programs: Sequence[int]) -> Array:
+        """The data of some programs."""
+        return _of_programs(self.data, programs)
+
     def full(self, programs: int | None = None) -> Array:
         """The data along all axes of the block; along the programs too if their number is given."""
         count = len(self.data) if programs is None else programs
@@ -44,6 +59,108 @@ class Handle:
         if data.shape[axis + 1] == length:
             return data
         return np.broadcast_to(data, (*data.shape[:axis + 1], length, *data.shape[axis + 2:]))
+
+
+class Pointers(Handle):
+    """Addresses: ``base + steps * itemsize``, which are added where ``data`` is asked for.
+
+    Each part is short along the axes where the other one varies, while a block of addresses has
+    8 bytes for each element that it points to. Most accesses need the parts alone.
+    """
+
+    __slots__ = ("_sum", "base", "itemsize", "steps")
+
+    def __init__(self, base: Array, steps: Array, itemsize: int, dtype: Any, shape: Shape) -> None:
+        self.base, self.steps, self.itemsize = base, steps, itemsize  # with as many axes each
+        self.dtype = dtype
+        self.shape = shape
+        self._sum: Array | None = None
+
+    @property
+    def data(self) -> Array:  # type: ignore[override]
+        if self._sum is None:
+            self._sum = self.base + self._far(self.steps)
+        return self._sum
+
+    @property
+    def lengths(self) -> Shape:
+        return tuple(map(max, self.base.shape, self.steps.shape))
+
+    def element(self, place: Shape) -> int:
+        step = int(self.steps[_within(place, self.steps)])
+        return int(self.base[_within(place, self.base)]) + step * self.itemsize
+
+    def of_programs(self, programs: Sequence[int]) -> Array:
+        return _of_programs(self.base, programs) + self._far(_of_programs(self.steps, programs))
+
+    def plus(self, steps: Array) -> "Pointers | None":
+        """With further steps in the part that varies along all of their axes; None without one."""
+        if self._sum is not None:
+            return None
+        base, steps_there = self.base, self.steps
+        if steps.ndim < base.ndim:  # a scalar
+            steps = steps.reshape(len(steps), *(1,) * (base.ndim - 1))
+        if _covers(base, steps):
+            base = base + self._far(steps)
+        elif _covers(steps_there, steps):
+            steps_there = steps_there.astype(np.int64) + steps.astype(np.int64)
+        else:
+            return None
+        return Pointers(base, steps_there, self.itemsize, self.dtype, self.shape)
+
+    def turned(self, axis: int) -> "Pointers":
+        """With one axis of the block last."""
+        shape = [*self.shape]
+        shape.append(shape.pop(axis))
+        return Pointers(np.moveaxis(self.base, axis + 1, -1), np.moveaxis(self.steps, axis + 1, -1),
+                        self.itemsize, self.dtype, tuple(shape))
+
+    def _far(self, steps: Array) -> Array:
+        far = steps.astype(np.int64, copy=False)
+        return far if self.itemsize == 1 else far * self.itemsize
+
+
+def _within(place: Shape, data: Array) -> Shape:
+    return tuple(min(at, length - 1) for at, length in zip(place, data.shape, strict=True))
+
+
+def _of_programs(data: Array, programs: Sequence[int]) -> Array:
+    chosen: Array = data[[program if len(data) > 1 else 0 for program in programs]]
+    return chosen
+
+
+def _covers(data: Array, other: Array) -> bool:
+    """Whether the sum of both is no longer than ``data`` along any axis."""
+    return all(length in (1, own) for length, own in zip(other.shape, data.shape, strict=True))
+
+
+def run_starts(pointers: Handle, itemsize: int) -> Array | None:
+    """The first address of each run along the last axis of a block; None without runs.
+
+    A run has addresses that follow each other.
+    """
+    length = pointers.shape[-1] if pointers.shape else 1
+    if length == 1 or pointers.lengths[-1] != length:
+        return None
+    if isinstance(pointers, Pointers) and pointers.steps.dtype != np.bool_:
+        base, steps = pointers.base, pointers.steps
+        if base.shape[-1] == 1 and pointers.itemsize == itemsize:
+            return base[..., 0] + steps[..., 0].astype(np.int64) * itemsize \
+                if _follow(steps, 1) else None
+        if steps.shape[-1] == 1:
+            far = steps[..., 0].astype(np.int64) * pointers.itemsize
+            return base[..., 0] + far if _follow(base, itemsize) else None
+    data = pointers.data
+    return data[..., 0] if _follow(data, itemsize) else None
+
+
+def _follow(data: Array, step: int) -> bool:
+    """Whether each number along the last axis is ``step`` more than the one before it."""
+    length = data.shape[-1]
+    first, last = data[..., 0].astype(np.int64), data[..., -1].astype(np.int64)
+    # differences of short integers may wrap around, and then these two do not fit
+    return bool((last - first == (length - 1) * step).all()) and (
+        length == 2 or bool((data[..., 1:] - data[..., :-1] == step).all()))
 
 
 def constant(value: Any, dtype: Any) -> Handle:
@@ -77,12 +194,12 @@ def spread(handle: Handle, programs: int, shape: Shape) -> Array:
 
 def contiguous_axis(pointers: Handle, itemsize: int) -> int | None:
     """The axis of a block along which addresses follow each other, if it is not the last one."""
-    rank, data = len(pointers.shape), pointers.data
-    if rank < 2 or data.size < 4:
+    rank, lengths = len(pointers.shape), pointers.lengths
+    if rank < 2 or prod(lengths) < 4:
         return None
-    first = data.item(0)
-    steps = [int(data[(0, *(int(a == axis) for a in range(rank)))]) - first
-             if data.shape[axis + 1] > 1 else 0 for axis in range(rank)]
+    first = pointers.element((0,) * (rank + 1))
+    steps = [pointers.element((0, *(int(a == axis) for a in range(rank)))) - first
+             for axis in range(rank)]
     if steps[-1] == itemsize:
         return None
     return steps.index(itemsize) if itemsize in steps else None
@@ -92,6 +209,8 @@ def turned(handle: Any, axis: int) -> Any:
     """With one axis of the block last; scalars and None stay."""
     if handle is None or not handle.shape:
         return handle
+    if isinstance(handle, Pointers):
+        return handle.turned(axis)
     shape = [*handle.shape]
     shape.append(shape.pop(axis))
     return Handle(np.moveaxis(handle.data, axis + 1, -1), handle.dtype, tuple(shape))

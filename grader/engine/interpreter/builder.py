@@ -18,7 +18,7 @@ from triton.runtime.interpreter import InterpreterOptions
 
 from grader.engine.compiler import targets
 from grader.engine.interpreter import libdevice, numerics
-from grader.engine.interpreter.block_value import Array, Handle, aligned, constant
+from grader.engine.interpreter.block_value import Array, Handle, Pointers, aligned, constant
 from grader.engine.interpreter.descriptors import BlockDescriptor, BlockPointer
 from grader.engine.interpreter.errors import KernelError, NotInAKernel, NotInterpreted
 from grader.engine.interpreter.memory import Memory
@@ -275,10 +275,11 @@ class Builder:
 
     def create_addptr(self, ptr: Handle, offset: Handle) -> Handle:
         itemsize = max(1, ptr.get_element_ty().primitive_bitwidth // 8)
+        if isinstance(ptr, Pointers) and ptr.shape == _shape(ptr, offset) and (
+                further := ptr.plus(offset.data)):
+            return further
         base, steps = aligned(ptr, offset)
-        far = steps.astype(np.int64, copy=False)
-        return Handle(base + (far if itemsize == 1 else far * itemsize), ptr.dtype,
-                      _shape(ptr, offset))
+        return Pointers(base, steps, itemsize, ptr.dtype, _shape(ptr, offset))
 
     # -- shapes --------------------------------------------------------------------------------
 

@@ -137,7 +137,7 @@ class Memory:
                                volatile=volatile)
             return Handle(np.moveaxis(loaded.data, -1, axis + 1), element, pointers.shape)
         attempt, shape = self.attempt, pointers.shape
-        rows = max(len(pointers.data), 1 if mask is None else len(mask.data))
+        rows = max(pointers.lengths[0], 1 if mask is None else len(mask.data))
         if rows == 1 and attempt.count > 1 and self._is_shared(pointers):
             rows = attempt.count  # who reads what another one stored has to be known
         access, parts = self._located("load", pointers, mask, dtype, rows)
@@ -317,7 +317,7 @@ class Memory:
             programs, part.place.starts.tolist(), strict=True))
 
     def _is_shared(self, pointers: Handle) -> bool:
-        region = self.running.regions.of(int(pointers.data.flat[0]))
+        region = self.running.regions.of(pointers.element((0,) * len(pointers.lengths)))
         return region is not None and region.storage.stored_in == self.running.number
 
     def _described(self, part: Part, line: int | None, data: Array) -> Poll:

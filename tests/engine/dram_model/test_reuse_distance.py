@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from grader.engine.dram_model import extrapolate
+from grader.engine.dram_model import extrapolate, reuse_distance
 from tests.support import survey_cases
 from tests.support.lru import Cache, simulate
 from tests.support.surveys import Recorded
@@ -72,3 +73,21 @@ def test_the_simulated_cache_forgets_what_was_touched_longest_ago():
     cache.flush()
 
     assert (cache.loaded, cache.stored) == (4, 1)
+
+
+@pytest.mark.parametrize(("sets", "block"), [
+    ([np.arange(2048)], 1024), ([np.arange(64), np.arange(128, 160)], 32),
+    ([np.arange(64), np.arange(100, 164)], 4), ([np.arange(64), np.array([], np.int64)], 64),
+    ([np.arange(63)], 1), ([np.array([0, 1, 2, 3, 6, 7])], 2), ([np.array([1, 2])], 1),
+    ([np.array([0, 1, 4, 5, 8, 9, 12, 13])], 2), ([np.arange(0, 64, 2)], 1)])
+def test_sectors_that_are_accessed_together_count_as_blocks(sets, block, monkeypatch):
+    steps = [reuse_distance.WaveAccess(number, 0, True, False, one, one)
+             for number, one in enumerate((*sets, sets[0]))]
+    sectors = [step.sectors for step in steps]
+
+    assert reuse_distance._block(sectors) == block
+    pairs = reuse_distance._pairs(steps, sectors, written=False)
+    isolated = reuse_distance._isolated(steps)
+    monkeypatch.setattr(reuse_distance, "_MOST_BLOCK", 1)
+    assert np.array_equal(pairs, reuse_distance._pairs(steps, sectors, written=False))
+    assert isolated == reuse_distance._isolated(steps)
