@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import triton.language as tl
 
-from grader.engine.interpreter.block_value import Array, Handle, constant
+from grader.engine.interpreter.block_value import Array, Handle, Pointers, constant
 from grader.engine.interpreter.errors import KernelError
 from grader.engine.interpreter.numerics import numpy_dtype
 
@@ -34,18 +34,23 @@ class _Tensor:
 
     def _pointers(self, steps: Sequence[Array],
                   checked: Sequence[int]) -> tuple[Handle, Handle | None]:
-        """Pointers to a block, and which of them lie inside the shape along the checked axes."""
+        """Pointers to a block, and which of them lie inside the shape along the checked axes.
+
+        The latter is None if all of them do.
+        """
         rank, itemsize = len(steps), self._itemsize
-        pointers, inside = _along(self.base.data[:, None], 0, rank), None
+        start, inside = _along(self.base.data[:, None], 0, rank), None
         for axis, (step, size, stride) in enumerate(
                 zip(steps, self.shape, self.strides, strict=True)):
-            far = _along(stride.data[:, None].astype(np.int64), 0, rank)
-            pointers = pointers + step.astype(np.int64) * far * itemsize
+            far = step.astype(np.int64) * _along(stride.data[:, None].astype(np.int64), 0, rank)
+            if axis < rank - 1:
+                start = start + far * itemsize
             if axis in checked:
                 within = (step >= 0) & (step < _along(size.data[:, None], 0, rank))
-                inside = within if inside is None else inside & within
+                if not within.all():
+                    inside = within if inside is None else inside & within
         block = tuple(step.shape[axis + 1] for axis, step in enumerate(steps))
-        return (Handle(pointers, self.base.dtype, block),
+        return (Pointers(start, far, itemsize, self.base.dtype, block),
                 None if inside is None else Handle(inside, tl.int1, block))
 
 
