@@ -8,7 +8,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -103,15 +103,21 @@ def sources_sha256(packages: Sequence[str] = ("",)) -> str:
     return "".join(folder_sha256(_ROOT / package) for package in packages)
 
 
-def folder_sha256(folder: Path) -> str:
-    """The digest of all files below a folder, caches of Python apart."""
+def folder_sha256(folder: Path, without: str = "") -> str:
+    """The digest of all files below a folder, caches of Python and one folder apart."""
     sha256 = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        if path.is_file() and "__pycache__" not in name.parts:
-            data = path.read_bytes()
-            sha256.update(f"{name}\0{len(data)}\0".encode() + data)
+    for path in files_below(folder, without):
+        data = path.read_bytes()
+        sha256.update(f"{path.relative_to(folder)}\0{len(data)}\0".encode() + data)
     return sha256.hexdigest()
+
+
+def files_below(folder: Path, without: str = "") -> Iterator[Path]:
+    """All files below a folder in a fixed order, caches of Python and one folder apart."""
+    for place, folders, names in os.walk(folder):
+        left_out = {"__pycache__", without} if place == str(folder) else {"__pycache__"}
+        folders[:] = sorted({*folders} - left_out)
+        yield from filter(Path.is_file, (Path(place, name) for name in sorted(names)))
 
 
 def _digest(key: str, text: str) -> str:

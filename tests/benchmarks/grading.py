@@ -230,7 +230,7 @@ def _write(path: Path, results: Mapping[str, Any]) -> None:
 
 def _course(repeats: int, only: Sequence[str], path: Path | None, *, gpu: bool) -> int:
     """Measures and prints the seconds of a learner, module by module."""
-    # as pip does; no process of a grade writes bytecode, and some machines let none do so
+    # as pip does; a grade writes no bytecode, nor does any process with PYTHONDONTWRITEBYTECODE
     for place in (ROOT / "grader", ROOT / "tritonlab", sysconfig.get_path("purelib")):
         compileall.compile_dir(place, quiet=2, workers=0)
     columns = course.GPU_COLUMNS if gpu else course.COLUMNS

@@ -3,17 +3,14 @@
 import contextlib
 import hashlib
 import json
-import os
 import platform
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import grader
 from grader.gpu import detect
-from grader.processes import cache as caches
-from grader.processes.cache import Cache
+from grader.processes.cache import Cache, folder_sha256
 from grader.report import versions
 from tritonlab.authoring import module_files
 from tritonlab.authoring.module_files import Material
@@ -52,7 +49,7 @@ class Fact:
 
 def recall(fact: Fact) -> str | None:
     """Returns the evidence of a proof that was kept, or None."""
-    entry = _entries(caches.folder()).read(fact.key)
+    entry = Cache("proofs", MOST_BYTES).read(fact.key)
     if not isinstance(entry, dict) or set(entry) != {"proved", "evidence"}:
         return None
     evidence = entry["evidence"]
@@ -61,18 +58,11 @@ def recall(fact: Fact) -> str | None:
 
 def keep(fact: Fact, evidence: str = "") -> None:
     """Keeps a proof that has succeeded, unless files were changed in the meantime."""
-    if (home := caches.folder()) is None:
-        return
     with contextlib.suppress(OSError):
         material = fact.material
-        if _state() == _STATE and module_files.digests(material.module) == material.digests:
-            _entries(home).write(fact.key, {"proved": fact.statement, "evidence": evidence})
-
-
-@cache
-def _entries(home: Path | None) -> Cache:
-    """All proofs; ``home`` is the folder of all caches."""
-    return Cache("proofs", MOST_BYTES)
+        if (module_files.digests(material.module), _code()) == (material.digests, _CODE):
+            Cache("proofs", MOST_BYTES).write(
+                fact.key, {"proved": fact.statement, "evidence": evidence})
 
 
 def faults(fact: Fact, prove: Callable[[], Iterable[str]]) -> tuple[tuple[str, ...], bool]:
@@ -92,25 +82,9 @@ def faults(fact: Fact, prove: Callable[[], Iterable[str]]) -> tuple[tuple[str, .
 _SOURCES = (Path(grader.__file__).parent, Path(__file__).parent, Path(course.__file__).parent)
 
 
-def _files() -> Iterator[tuple[str, Path]]:
-    """The code that proves, by name: the grader without suites, and these tools."""
-    for source in _SOURCES:
-        for folder, folders, names in os.walk(source):
-            folders[:] = sorted({*folders} - {"suites", "__pycache__"})
-            for path in (Path(folder, name) for name in sorted(names)):
-                yield str(path.relative_to(source.parent)), path
-
-
 def _code() -> str:
-    """The digest of that code."""
-    digests = [(name, hashlib.sha256(path.read_bytes()).hexdigest()) for name, path in _files()]
-    return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
+    """Returns the digest of the code that proves: the grader without suites, and these tools."""
+    return "".join(folder_sha256(folder, without="suites") for folder in _SOURCES)
 
 
-def _state() -> list[tuple[str, int, int]]:
-    """Names, sizes and times of change of that code, which take a tenth of the time to read."""
-    states = [(name, path.stat()) for name, path in _files()]
-    return [(name, state.st_size, state.st_mtime_ns) for name, state in states]
-
-
-_STATE, _CODE = _state(), _code()  # as it was imported
+_CODE = _code()  # as it was imported

@@ -220,7 +220,7 @@ class Addresses(Memory):
     def _request(self, kind: str, pointers: Handle, mask: Handle | None) -> None:
         line = line_in(self.running.file)
         layout = self.layouts.get((line, kind, tuple(pointers.shape)))
-        region = self.running.regions.of(pointers.element((0,) * len(pointers.lengths)))
+        region = self.running.regions.of(pointers.first)
         if layout is None or region is None:
             return
         # the middle of each part: the last program, which is often masked, stands for itself alone

@@ -44,6 +44,11 @@ class Handle:
         """One element of whole numbers; a place on an axis of length 1 counts as 0."""
         return int(self.data[_within(place, self.data)])
 
+    @property
+    def first(self) -> int:
+        """The first element of whole numbers."""
+        return self.element((0,) * len(self.lengths))
+
     def of_programs(self, programs: Sequence[int]) -> Array:
         """The data of some programs."""
         return _of_programs(self.data, programs)
@@ -62,9 +67,9 @@ class Handle:
 
 
 class Pointers(Handle):
-    """Addresses: ``base + steps * itemsize``, which are added where ``data`` is asked for.
+    """Addresses as a base and steps; ``data``, their sum, is computed on first use.
 
-    Each part is short along the axes where the other one varies, while a block of addresses has
+    Each part has length 1 along the axes where only the other one varies, while the sum takes
     8 bytes for each element that it points to. Most accesses need the parts alone.
     """
 
@@ -93,20 +98,24 @@ class Pointers(Handle):
     def of_programs(self, programs: Sequence[int]) -> Array:
         return _of_programs(self.base, programs) + self._far(_of_programs(self.steps, programs))
 
-    def plus(self, steps: Array) -> "Pointers | None":
-        """With further steps in the part that varies along all of their axes; None without one."""
+    def plus(self, further: Array) -> "Pointers | None":
+        """Adds steps to the part that they broadcast to; None if there is none, or a sum."""
         if self._sum is not None:
             return None
-        base, steps_there = self.base, self.steps
-        if steps.ndim < base.ndim:  # a scalar
-            steps = steps.reshape(len(steps), *(1,) * (base.ndim - 1))
-        if _covers(base, steps):
-            base = base + self._far(steps)
-        elif _covers(steps_there, steps):
-            steps_there = steps_there.astype(np.int64) + steps.astype(np.int64)
+        base, steps = self.base, self.steps
+        if further.ndim < base.ndim:  # a scalar
+            further = further.reshape(len(further), *(1,) * (base.ndim - 1))
+        if _covers(base, further):
+            base = base + self._far(further)
+        elif _covers(steps, further):
+            steps = steps.astype(np.int64) + further.astype(np.int64)
         else:
             return None
-        return Pointers(base, steps_there, self.itemsize, self.dtype, self.shape)
+        return Pointers(base, steps, self.itemsize, self.dtype, self.shape)
+
+    def row_starts(self) -> Array:
+        """The first address along the last axis."""
+        return self.base[..., 0] + self._far(self.steps[..., 0])
 
     def turned(self, axis: int) -> "Pointers":
         """With one axis of the block last."""
@@ -130,26 +139,20 @@ def _of_programs(data: Array, programs: Sequence[int]) -> Array:
 
 
 def _covers(data: Array, other: Array) -> bool:
-    """Whether the sum of both is no longer than ``data`` along any axis."""
+    """Whether ``other`` broadcasts to the shape of ``data``."""
     return all(length in (1, own) for length, own in zip(other.shape, data.shape, strict=True))
 
 
 def run_starts(pointers: Handle, itemsize: int) -> Array | None:
-    """The first address of each run along the last axis of a block; None without runs.
-
-    A run has addresses that follow each other.
-    """
+    """The first addresses along the last axis, if those along it are contiguous; else None."""
     length = pointers.shape[-1] if pointers.shape else 1
     if length == 1 or pointers.lengths[-1] != length:
         return None
     if isinstance(pointers, Pointers) and pointers.steps.dtype != np.bool_:
-        base, steps = pointers.base, pointers.steps
-        if base.shape[-1] == 1 and pointers.itemsize == itemsize:
-            return base[..., 0] + steps[..., 0].astype(np.int64) * itemsize \
-                if _follow(steps, 1) else None
-        if steps.shape[-1] == 1:
-            far = steps[..., 0].astype(np.int64) * pointers.itemsize
-            return base[..., 0] + far if _follow(base, itemsize) else None
+        if pointers.base.shape[-1] == 1 and pointers.itemsize == itemsize:
+            return pointers.row_starts() if _follow(pointers.steps, 1) else None
+        if pointers.steps.shape[-1] == 1:
+            return pointers.row_starts() if _follow(pointers.base, itemsize) else None
     data = pointers.data
     return data[..., 0] if _follow(data, itemsize) else None
 
@@ -197,8 +200,7 @@ def contiguous_axis(pointers: Handle, itemsize: int) -> int | None:
     rank, lengths = len(pointers.shape), pointers.lengths
     if rank < 2 or prod(lengths) < 4:
         return None
-    first = pointers.element((0,) * (rank + 1))
-    steps = [pointers.element((0, *(int(a == axis) for a in range(rank)))) - first
+    steps = [pointers.element((0, *(int(a == axis) for a in range(rank)))) - pointers.first
              for axis in range(rank)]
     if steps[-1] == itemsize:
         return None

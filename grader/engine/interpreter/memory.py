@@ -317,7 +317,7 @@ class Memory:
             programs, part.place.starts.tolist(), strict=True))
 
     def _is_shared(self, pointers: Handle) -> bool:
-        region = self.running.regions.of(pointers.element((0,) * len(pointers.lengths)))
+        region = self.running.regions.of(pointers.first)
         return region is not None and region.storage.stored_in == self.running.number
 
     def _described(self, part: Part, line: int | None, data: Array) -> Poll:

@@ -107,8 +107,8 @@ def _tiles(side: int, depth: int) -> tuple[object, dict[str, object]]:
                           "out_desc": tiles(side, side), "steps": 64, "DEPTH": depth, "SIDE": side}
 
 
-@pytest.mark.parametrize("stages", [1, 4])
-@pytest.mark.parametrize("target", ["a100", "h100", "b200"])
+@pytest.mark.parametrize("stages", [1, 2, 4])
+@pytest.mark.parametrize("target", ["a100", "h100", "b200", "rtx5090"])
 @pytest.mark.parametrize("kernel, arguments", [
     _product("float16", 64, 32), _product("float16", 16, 16), _product("float16", 128, 16),
     _product("float32", 32, 32), _product("float32", 32, 32, "tf32x3"),

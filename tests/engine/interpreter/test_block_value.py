@@ -84,6 +84,6 @@ def test_once_added_parts_are_not_used_again():
 
 
 def test_runs_are_told_from_wrapped_numbers():
-    """In 8 bits, 127 + 1 is -128: each differs by one from the number before it, and is no run."""
+    """In 8 bits, -128 follows 127: differences alone would show a run."""
     assert run_starts(parts(BASES[1], (np.arange(8) + 124).astype(np.int8)[None, None]), 4) is None
     assert run_starts(parts(BASES[1], np.arange(8, dtype=np.int8)[None, None]), 4) is not None
