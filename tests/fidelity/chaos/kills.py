@@ -127,6 +127,8 @@ def zygote(bench: Bench, number: int, times: int) -> list[str]:
         with orphans() as left:
             ended = bench.warm.grade(SLOW, during=hit)
             problems += bench.expected(ended, {0, 1, 3}, EXTERNAL, limit, cold=True)
+            if ended.code == 0 and not ended.replaced:  # hit after its last request
+                problems += bench.expected(bench.warm.grade(), {0, 3}, (), limit, cold=True)
             problems += _next_one_is_fine(bench)
         problems += [*left, *bench.warm.left(), *bench.leftovers(), *bench.store()]
     return problems
