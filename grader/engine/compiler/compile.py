@@ -1,6 +1,5 @@
 """Compiles one launch through the path that the JIT itself takes, short of the launch."""
 
-import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -176,28 +175,19 @@ def _needs_little(ttir: str, options: Any, target: Target) -> bool:
 
 @contextmanager
 def _located() -> Iterator[None]:
-    """Has the assembler get the lines that ``sass`` reads, so that it need not run again for them.
+    """Has the assembler get the lines that ``sass`` reads.
 
-    Its CPU time in seconds becomes ``assembly_s`` of the metadata. Triton's cache on disk keeps
-    such code apart from that of other processes.
+    Triton's cache on disk keeps such code apart from that of other processes.
     """
     backend = compiler.CUDABackend
     make_cubin, digest = backend.make_cubin, backend.hash
 
-    def assembled(self: Any, ptx: str, metadata: dict[str, Any], *rest: Any) -> Any:
-        started = _children_s()
-        cubin = make_cubin(self, located(ptx)[0], metadata, *rest)
-        metadata["assembly_s"] = _children_s() - started
-        return cubin
+    def assembled(self: Any, ptx: str, *rest: Any) -> Any:
+        return make_cubin(self, located(ptx)[0], *rest)
 
     with mock.patch.object(backend, "make_cubin", assembled), \
-            mock.patch.object(backend, "hash", lambda self: f"{digest(self)}-timed"):
+            mock.patch.object(backend, "hash", lambda self: f"{digest(self)}-located"):
         yield
-
-
-def _children_s() -> float:
-    """CPU seconds of processes that this one has started and that have ended."""
-    return sum(os.times()[2:4])
 
 
 def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from math import ceil
 from pathlib import PurePath
 from typing import NamedTuple
@@ -37,14 +37,8 @@ _ASSEMBLY = re.compile(r"// begin inline asm\n.*?// end inline asm", re.DOTALL)
 _NOT_CODE = re.compile(
     r"^[ \t]*(?:\.(?:file|loc)\b.*|\$L__(?:tmp|func_begin|func_end|info_string)\d+:)",
     re.MULTILINE)
-_DEBUGGING = re.compile(r"\.section[ \t]+\.(?P<name>debug_\w+)\s*\{(?P<data>[^}]*)\}")
-_HEADER = re.compile(r"^\.(?:version|target|address_size)[ \t].*\n", re.MULTILINE)
-_FILE_NUMBER = re.compile(r"((?:^[ \t]*\.loc|\binlined_at)[ \t]+)(\d+)", re.MULTILINE)
-_DECLARED = re.compile(r"^\.extern[ \t][^;]*;[ \t]*\n", re.MULTILINE)
-_DEFINED = re.compile(  # a kernel or function, or a variable
-    r"^(?:\.(?:visible|weak)[ \t]+)?\.(?:"
-    r"(?:entry|func)[ \t]+(?:\([^)]*\)[ \t]*)?(?P<code>[\w$]+)"
-    r"|(?:global|const)\b[^=;\[\n]*?(?P<data>[\w$]+)[ \t]*(?=[=;\[]))", re.MULTILINE)
+_DEBUGGING = re.compile(r"\.section[ \t]+\.debug_\w+\s*\{[^}]*\}")
+_TARGET = re.compile(r"^\.target[ \t]+sm_(\w+)", re.MULTILINE)
 
 
 class PtxInstruction(NamedTuple):
@@ -96,6 +90,12 @@ def own_file(ptx: str) -> str:
     return PurePath(paths.get(first[1], "")).name if first else ""
 
 
+def architecture(ptx: str) -> str:
+    """What the text is written for, in the form SM90a; empty if it does not say so."""
+    target = _TARGET.search(ptx)
+    return f"SM{target[1]}" if target else ""
+
+
 def attributed_to_callers(ptx: str) -> str:
     """Moves locations in library helpers to the line of the kernel's file that calls them.
 
@@ -139,48 +139,6 @@ def with_numbered_calls(ptx: str) -> tuple[str, dict[int, tuple[int, ...]]]:
 
     text = _LOCATION.sub(numbered, ptx)
     return text, {number: lines for lines, number in numbers.items()}
-
-
-def merged(texts: Sequence[str]) -> str:
-    """One module of several: what text ``n`` defines gets the suffix ``__n``.
-
-    Assembling it gives each kernel the same instructions and lines as its own module. Data that
-    only a debugger needs is left out.
-
-    Raises:
-        ValueError: they are written for different targets or versions of PTX.
-    """
-    headers = {tuple(_HEADER.findall(text)) for text in texts}
-    if len(headers) > 1:
-        raise ValueError("modules for different targets")
-    files: dict[str, int] = {}
-    code, strings, declared = [], [], dict[str, None]()
-    for number, text in enumerate(texts):
-        module = _with_suffix(_with_files(text, files), f"__{number}")
-        strings += [section["data"] for section in _DEBUGGING.finditer(module)
-                    if section["name"] == "debug_str"]
-        declared |= dict.fromkeys(_DECLARED.findall(module))
-        for pattern in (_HEADER, _FILE, _DEBUGGING, _DECLARED):
-            module = pattern.sub("", module)
-        code.append(module)
-    sources = (f"\t.file\t{number}{path}\n" for path, number in files.items())
-    names = ("\t.section\t.debug_str\n\t{\n", *strings, "\t}\n") if strings else ()
-    return "".join((*headers.pop(), *declared, *code, *sources, *names))
-
-
-def _with_suffix(ptx: str, suffix: str) -> str:
-    """The text with a suffix behind all names and labels that the module defines."""
-    names = {re.escape(one["code"] or one["data"]) for one in _DEFINED.finditer(ptx)}
-    # An opcode of the same name, such as add, is followed by a period.
-    return re.sub(rf"(?<![\w$%.])(?:{'|'.join(names)})(?=_param_|[^.\w$])|\$L__\w+",
-                  lambda name: name[0] + suffix, ptx)
-
-
-def _with_files(ptx: str, files: dict[str, int]) -> str:
-    """The text whose locations name sources by their numbers in ``files``, which gets new ones."""
-    numbers = {row[1]: files.setdefault(ptx[row.end(1):row.end()], len(files) + 1)
-               for row in _FILE.finditer(ptx)}
-    return _FILE_NUMBER.sub(lambda place: f"{place[1]}{numbers[place[2]]}", ptx)
 
 
 def instructions(ptx: str) -> Iterator[PtxInstruction]:

@@ -6,23 +6,21 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections import Counter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import triton
 import triton.language as tl
+from triton.backends.compiler import Language
+from triton.compiler.compiler import make_backend
 
 from grader.engine.compiler import ptx as reader
 from grader.engine.compiler import sass
 from grader.engine.compiler.compile import address, build
+from grader.engine.compiler.cubin import Cubin
 from grader.engine.compiler.kernel_reader import binary_of
-from grader.engine.compiler.sass import (
-    CannotDisassemble,
-    Code,
-    code_of,
-    disassembled,
-    live_registers,
-    machine_code,
-)
+from grader.engine.compiler.sass import CannotDisassemble, Code, code_of, live_registers
 from grader.engine.compiler.timing_model.control_flow import (
     Flow,
     Loop,
@@ -41,6 +39,20 @@ def compiled(capability: int = 90):
     arguments = {"x_ptr": address("float32", 0), "y_ptr": address("float32", 0),
                  "z_ptr": address("float32", 0), "n": 1024, "STRIDE": 1, "BLOCK": 1024}
     return build(timed.add_kernel, arguments, {}, timed.target(capability))
+
+
+def machine_code(kernel: Any) -> bytes:
+    return Cubin(kernel.asm["cubin"], kernel.metadata.name).code
+
+
+def assembled(ptx: str, kernel: Any) -> Any:
+    """Another text in the place of a kernel's, assembled by the last stage of Triton's compiler."""
+    backend = make_backend(kernel.metadata.target)
+    settings = dict(kernel.metadata._asdict())
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, backend.parse_options(settings), Language.TRITON)
+    return SimpleNamespace(metadata=kernel.metadata,
+                           asm={"ptx": ptx, "cubin": stages["cubin"](ptx, settings)})
 
 
 def lines_of(code: Code, name: str) -> set[int | None]:
@@ -86,13 +98,10 @@ def test_repaired_lines_leave_the_machine_code_as_it_was():
     right = reader.repaired(wrong)
 
     assert wrong != right
-    again = sass._assembled(right, made.metadata)
-    assert again is not None
-    assert machine_code(again) == machine_code(made.asm["cubin"])
-    assert 999 not in {step.line for step in disassembled(again, made.metadata.name)}
-    unrepaired = sass._assembled(wrong, made.metadata)
-    assert unrepaired is not None
-    assert 999 in {step.line for step in disassembled(unrepaired, made.metadata.name)}
+    again = assembled(right, made)
+    assert machine_code(again) == machine_code(made)
+    assert 999 not in {step.line for step in code_of(again).instructions}
+    assert 999 in {step.line for step in code_of(assembled(wrong, made)).instructions}
 
 
 def test_a_caller_that_stands_in_a_comment_alone_is_told_to_the_assembler():
@@ -112,18 +121,17 @@ def test_other_machine_code_is_not_taken_for_the_same():
         timed.count_kernel, {"x_ptr": address("int32", 0), "y_ptr": address("int32", 0)}, {},
         timed.H200)
 
-    assert machine_code(made.asm["cubin"]) != machine_code(other.asm["cubin"])
+    assert machine_code(made) != machine_code(other)
 
 
 def test_assembling_with_lines_leaves_the_machine_code_as_it_was():
     kernel = compiled()
 
-    plain = sass._assembled(kernel.asm["ptx"], kernel.metadata)
+    plain = assembled(kernel.asm["ptx"], kernel)
 
-    assert plain is not None
     assert reader.located(kernel.asm["ptx"])[0] != kernel.asm["ptx"]
-    assert plain != kernel.asm["cubin"]
-    assert machine_code(plain) == machine_code(kernel.asm["cubin"])
+    assert plain.asm["cubin"] != kernel.asm["cubin"]
+    assert machine_code(plain) == machine_code(kernel)
 
 
 @pytest.mark.parametrize("capability", [90, 100, 120])  # nvdisasm refuses older ones
@@ -140,19 +148,8 @@ def test_live_registers_are_counted_at_every_instruction_and_never_exceed_those_
         made, timed.target(capability), "add_kernel", {}).registers
 
 
-@pytest.mark.parametrize("capability", by_default(1, CAPABILITIES))
-def test_the_analysis_that_is_left_out_adds_nothing_to_a_listing(capability):
-    x = address("float32", 0)
-    made = build(timed.chain_kernel, {"x_ptr": x, "y_ptr": x, "n": 1 << 20, "TIMES": 1000,
-                                      "BLOCK": 1024}, {}, timed.target(capability))
-    cubin = made.asm["cubin"]
-
-    assert sass._listing(cubin, "-gi").text() == sass._listing(cubin, "-gi", "-ndf").text()
-
-
 def test_listings_are_made_beside_each_other_a_few_at_a_time():
     sass._listing.cache_clear()
-    sass.disassembled.cache_clear()
 
     begun = [sass.begin_codes([compiled(capability)])[0] for capability in (80, 90, 120)]
 
@@ -171,21 +168,7 @@ def test_kernels_that_are_listed_together_have_the_code_and_the_lines_of_each_al
     together = [code() for code in sass.begin_codes(kernels)]
 
     assert sass._listing.cache_info().currsize == 1
-    for one, other in zip(alone, together, strict=True):
-        assert [(step.address, step.opcode, step.line, step.target, step.calls)
-                for step in one.instructions] == \
-            [(step.address, step.opcode, step.line, step.target, step.calls)
-             for step in other.instructions]
-
-
-def test_kernels_that_take_longer_to_assemble_than_nvdisasm_to_start_are_listed_alone(monkeypatch):
-    kernels = [timed.compiled_call(name)[0] for name in ("add", "sum", "matmul")]
-    sass._listing.cache_clear()
-
-    monkeypatch.setattr(sass, "_START_S", 0.0)
-    sass.begin_codes(kernels)
-
-    assert sass._listing.cache_info().currsize == 3
+    assert together == alone
 
 
 @triton.jit
@@ -218,7 +201,7 @@ def calling_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + offs, x, mask=offs < n)
 
 
-def test_names_functions_and_data_of_modules_that_are_listed_together_stay_apart():
+def test_functions_of_kernels_that_are_listed_together_stay_apart():
     kernels = [build(kernel, {"x_ptr": address("float32", 0), "y_ptr": address("float32", 0),
                               "n": n, "BLOCK": 256}, {"debug": True}, timed.H200)
                for kernel in (add, printing_kernel, calling_kernel) for n in (1023, 1024)]
@@ -226,42 +209,43 @@ def test_names_functions_and_data_of_modules_that_are_listed_together_stay_apart
 
     together = [code() for code in sass.begin_codes(kernels)]
 
-    texts = [kernel.asm["ptx"] for kernel in kernels]
-    assert sass._assembled(reader.merged(texts), kernels[0].metadata)
-    for one, other in zip(alone, together, strict=True):
-        assert [(step.opcode, step.line, step.target) for step in one.instructions] == \
-            [(step.opcode, step.line, step.target) for step in other.instructions]
-
-
-def test_kernels_for_different_gpus_are_listed_one_by_one():
-    kernels = [compiled(80), compiled(90)]
-
-    with pytest.raises(ValueError, match="different targets"):
-        reader.merged([kernel.asm["ptx"] for kernel in kernels])
-    assert [code().instructions for code in sass.begin_codes(kernels)] == \
-        [code_of(kernel).instructions for kernel in kernels]
-
-
-def test_a_kernel_whose_code_differs_in_one_module_is_listed_alone(monkeypatch):
-    kernels = [compiled(), timed.compiled_call("count")[0]]
-    alone = [code_of(kernel) for kernel in kernels]
-    merged = sass.merged
-    monkeypatch.setattr(sass, "merged", lambda texts: merged(
-        [texts[0].replace("add.f32", "sub.f32"), texts[1]]))
-
-    together = [code() for code in sass.begin_codes(kernels)]
-
     assert together == alone
+    called = [step for step in together[-1].instructions if "shifted" in str(step)]
+    assert {step.name for step in called} >= {"CALL"}
+    assert {step.target for step in called} == {None}
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES)
+def test_branches_lead_to_instructions_of_the_same_kernel(capability):
+    kernels = [timed.compiled_call(name, capability)[0] for name in ("sum", "chain", "matmul")]
+
+    for code in [code() for code in sass.begin_codes(kernels)]:
+        branches = [step for step in code.instructions if step.name == "BRA"]
+
+        assert branches
+        assert {step.target for step in branches} <= {step.address for step in code.instructions}
+        assert all(step.operands[-1] == hex(step.target) for step in branches if step.target)
+
+
+def test_a_mask_of_lanes_is_no_place_in_the_code():
+    for text in ("WARPSYNC 0xffffffff", "IADD3 R1, R2, 0x10, RZ", "RET.REL.NODEC R4 0x100"):
+        assert sass._instruction(0x120, text, 0x100, (3,), {}).target is None
+    for text in ("BRA 0x180", "@P0 CALL.REL.NOINC 0x180", "BSSY B0, 0x180", "BRA.U !UP2, 0x180"):
+        assert sass._instruction(0x120, text, 0x100, (3,), {}).target == 0x80
+
+    assert str(sass._instruction(0x120, "CALL.REL.NOINC 0x180", 0x100, (), {0x80: "$div"})) == \
+        "CALL.REL.NOINC $div"
 
 
 def test_what_is_no_machine_code_is_refused():
-    with pytest.raises(CannotDisassemble):
-        disassembled(b"nothing", "kernel")
+    kernel = compiled()
 
-
-def test_code_of_another_kernel_is_not_shown():
-    with pytest.raises(CannotDisassemble, match="no_such_kernel"):
-        disassembled(compiled().asm["cubin"], "no_such_kernel")
+    for cubin in (b"nothing", kernel.asm["cubin"][:5000]):
+        with pytest.raises(CannotDisassemble, match="there is no code of `add_kernel`"):
+            code_of(SimpleNamespace(asm=kernel.asm | {"cubin": cubin}, metadata=kernel.metadata))
+    with pytest.raises(CannotDisassemble, match="SM12"):
+        code_of(SimpleNamespace(
+            asm=kernel.asm | {"ptx": ".target sm_12\n"}, metadata=kernel.metadata))
 
 
 def test_instructions_have_their_parts():
