@@ -141,7 +141,11 @@ def test_live_registers_are_counted_at_every_instruction_and_never_exceed_those_
     addresses = {step.address for step in code_of(made).instructions
                  if not step.never}
 
-    live = live_registers(made.asm["cubin"], made.metadata.name)
+    try:
+        live = live_registers(made.asm["cubin"], made.metadata.name)
+    except CannotDisassemble as error:  # Triton 3.7 and 3.8 assemble for sm_90 with CUDA 12
+        assert "flow analysis is disabled" in str(error)
+        pytest.skip("this nvdisasm does not analyse code of an older assembler")
 
     assert live.keys() >= addresses
     assert 8 < max(live.values()) <= binary_of(
