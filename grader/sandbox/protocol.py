@@ -5,6 +5,8 @@ import socket
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from grader.sandbox.errors import MalformedReply
 from grader.sandbox.limits import MIB
 
@@ -15,7 +17,11 @@ HEADER = 4  # bytes of the length
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    body = json.dumps(message, separators=(",", ":")).encode()
+    """Writes one frame; NaN and infinities, which JSON has not, are the sender's to spell."""
+    try:
+        body = msgspec.json.encode(message)
+    except (TypeError, ValueError):  # a number of NumPy's, or half of a character
+        body = json.dumps(message, separators=(",", ":")).encode()
     return len(body).to_bytes(HEADER, "big") + body
 
 
@@ -26,12 +32,20 @@ def decode(body: bytes) -> dict[str, Any]:
         MalformedReply: it is not a JSON object.
     """
     try:
-        message = json.loads(body, parse_constant=_no_constant)
+        message = _parsed(body)
     except (ValueError, RecursionError) as error:
         raise MalformedReply(f"not JSON: {error}"[:200]) from None
     if not isinstance(message, dict):
         raise MalformedReply(f"a JSON {type(message).__name__}, not an object")
     return message
+
+
+def _parsed(body: bytes | bytearray) -> Any:
+    """Reads JSON; the standard library takes more of it, at a third of the speed."""
+    try:
+        return msgspec.json.decode(body)
+    except msgspec.MsgspecError:
+        return json.loads(body, parse_constant=_no_constant)
 
 
 def _no_constant(name: str) -> float:
@@ -51,4 +65,4 @@ def receive(channel: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
         if not part:
             return None
         body += part
-    return json.loads(body), list(descriptors)
+    return _parsed(body), list(descriptors)
