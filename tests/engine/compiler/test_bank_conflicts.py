@@ -126,6 +126,8 @@ def test_a_gather_of_every_32nd_element_conflicts():
 
 def test_a_product_on_fma_units_reads_rows_that_share_a_bank():
     rows = accesses(product_kernel, n=1024, M=64, K=16, PRECISION="ieee")
+    if all(one.bits > 32 for one in rows):
+        pytest.skip("this Triton reads several words at a time")
 
     # two rows of threads read rows of 16 words that are 4 rows apart: 64 words
     assert {one.ways for one in rows if one.kind == "load"} == {1, 2}

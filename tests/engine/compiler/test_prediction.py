@@ -74,6 +74,8 @@ def test_bank_conflicts_lengthen_the_accesses_of_their_line():
     binary, code = made("matmul", M=64, N=64, K=16, dtype="float32", PRECISION="ieee")
     work = matmul_survey(8192, 64, 64, 16, 4)
     without = dataclasses.replace(binary, shared_accesses=())
+    if all(one.bits > 32 for one in binary.shared_accesses):
+        pytest.skip("this Triton reads several words at a time, without conflicts")
 
     priced, free = (predict(one, code, work, H200).pipes for one in (binary, without))
 
