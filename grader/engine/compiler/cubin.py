@@ -93,33 +93,33 @@ def _rows(data: bytes) -> Iterator[LineRow]:
     while reader.at < length + 4:
         new = False
         match opcode := reader.byte():
-            case 0:
+            case 0:  # an extended opcode, after its length
                 after = reader.unsigned() + reader.at
                 match reader.byte():
-                    case 1:  # end of the code
+                    case 1:  # DW_LNE_end_sequence
                         address, file, line, caller = 0, 1, 1, 0
-                    case 2:
+                    case 2:  # DW_LNE_set_address
                         address, = struct.unpack_from("<Q", data, reader.at)
-                    case 0x90:  # NVIDIA's: what follows is inlined in another row
+                    case 0x90:  # DW_LNE_NVIDIA_inlined_call
                         caller = reader.unsigned()
                 reader.at = after
-            case 1:
+            case 1:  # DW_LNS_copy
                 new = True
-            case 2:
+            case 2:  # DW_LNS_advance_pc
                 address += reader.unsigned() * unit
-            case 3:
+            case 3:  # DW_LNS_advance_line
                 line += reader.signed()
-            case 4:
+            case 4:  # DW_LNS_set_file
                 file = reader.unsigned()
-            case 8:
+            case 8:  # DW_LNS_const_add_pc
                 address += (255 - first) // span * unit
-            case 9:
+            case 9:  # DW_LNS_fixed_advance_pc
                 address += struct.unpack_from("<H", data, reader.at)[0]
                 reader.at += 2
-            case _ if opcode < first:
+            case _ if opcode < first:  # says nothing of lines
                 for _ in range(operands[opcode - 1]):
                     reader.unsigned()
-            case _:
+            case _:  # a special opcode
                 address += (opcode - first) // span * unit
                 line += base + (opcode - first) % span
                 new = True

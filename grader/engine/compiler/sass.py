@@ -21,7 +21,7 @@ _AT_ONCE = 2  # processes of nvdisasm
 _STEP = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(.*?)\s*;")
 _SCHEDULE = re.compile(r"\s+(?:&|\?)\w.*$")  # what some versions print behind an instruction
 _PREDICATE = re.compile(r"@(!?U?P(?:T|\d+))\s+")
-_NAME_CODE = ("BRA", "BSSY", "CALL", "LEPC", "RET", "WARPSYNC.COLLECTIVE")  # by its address
+_WITH_ADDRESS = ("BRA", "BSSY", "CALL", "LEPC", "RET", "WARPSYNC.COLLECTIVE")  # as last operand
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+$")
 _SECTION = ".section\t.text."
 _LIVE = re.compile(r"// \|\s*(\d+)")  # general registers stand in the first column
@@ -122,7 +122,7 @@ def _instruction(address: int, text: str, first: int, lines: tuple[int, ...],
         predicate, text = guard[1], text[guard.end():]
     opcode, _, rest = _SCHEDULE.sub("", text).partition(" ")
     operands = [part.strip() for part in rest.split(",") if part.strip()]
-    if operands and opcode.startswith(_NAME_CODE) and (named := _ADDRESS.search(operands[-1])):
+    if operands and opcode.startswith(_WITH_ADDRESS) and (named := _ADDRESS.search(operands[-1])):
         target = int(named[0], 16) - first
         operands[-1] = operands[-1][:named.start()] + functions.get(target, hex(target))
         if target in functions or opcode.startswith("RET"):
