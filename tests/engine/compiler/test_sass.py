@@ -219,7 +219,7 @@ def test_functions_of_kernels_that_are_listed_together_stay_apart():
     assert {step.target for step in called} == {None}
 
 
-@pytest.mark.parametrize("capability", CAPABILITIES)
+@pytest.mark.parametrize("capability", by_default(2, CAPABILITIES))
 def test_branches_lead_to_instructions_of_the_same_kernel(capability):
     kernels = [timed.compiled_call(name, capability)[0] for name in ("sum", "chain", "matmul")]
 
