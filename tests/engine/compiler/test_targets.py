@@ -14,6 +14,7 @@ from grader.engine.compiler import compile, targets
 from grader.engine.compiler.compile import address, build
 from grader.engine.compiler.kernel_reader import binary_of
 from grader.engine.compiler.targets import occupancy
+from tests.support.tiers import by_default
 
 TARGETS = targets.all_targets()
 ORIGINS = {"datasheet", "architecture", "measured", "estimated"}
@@ -98,7 +99,7 @@ def usual_kernel(x_ptr, out_ptr, i_ptr, other_ptr, BLOCK: tl.constexpr, OTHER: t
         tl.store(i_ptr + offs, tl.load(i_ptr + offs) + sums)
 
 
-@pytest.mark.parametrize("capability", [80, 86, 89, 90, 100, 120])
+@pytest.mark.parametrize("capability", by_default(1, [90, 80, 86, 89, 100, 120]))
 def test_every_gpu_since_ampere_has_the_usual_operations(capability, uncached):
     target = next(one for one in TARGETS.values() if one.capability == capability)
     operations: set[str] = set()
