@@ -17,7 +17,7 @@ HEADER = 4  # bytes of the length
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Writes one frame; NaN and infinities, which JSON has not, are the sender's to spell."""
+    """Writes one frame. The sender writes NaN and infinities as texts: JSON has neither."""
     try:
         body = msgspec.json.encode(message)
     except (TypeError, ValueError):  # a number of NumPy's, or half of a character

@@ -1,4 +1,4 @@
-"""Reads a cubin, the ELF file of a kernel: its code, and the lines and functions in that.
+"""Reads a cubin, the ELF file of a kernel: its code, and the source lines and functions in it.
 
 Lines are in the format of DWARF 2 (section 6.2), with NVIDIA's extension for inlined calls, which
 elfutils describes at ``dwarf_linecontext``.
@@ -7,12 +7,12 @@ elfutils describes at ``dwarf_linecontext``.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import PurePath
 from typing import NamedTuple
 
 _TEXT = ".text."
-_FUNCTION = 2  # type of a symbol
+_FUNCTION = 2  # STT_FUNC, the type of a symbol
 
 
 class LineRow(NamedTuple):
@@ -33,7 +33,7 @@ class Cubin:
         rows: places of the source, in the order of the line program; none without debugging data.
 
     Raises:
-        ValueError: it is not such a file.
+        ValueError: the file is not ELF, is damaged or does not contain the kernel.
     """
 
     def __init__(self, data: bytes, kernel: str) -> None:
@@ -44,21 +44,22 @@ class Cubin:
             program = sections.get(".debug_line", b"")
             self.rows = list(_rows(program)) if program else []
         except (struct.error, LookupError, ArithmeticError, ValueError) as error:
-            raise ValueError(f"there is no code of `{kernel}`: {error}") from error
+            raise ValueError(f"the code of `{kernel}` cannot be read: {error}") from error
 
-    def lines(self, file: str) -> dict[int, tuple[int, ...]]:
-        """Lines of a file in the call stack of the instructions from an address on.
 
-        The innermost line is the first.
-        """
-        stacks: list[tuple[int, ...]] = []
-        by_address = {}
-        for row in self.rows:
-            own = (row.line,) if row.file == file else ()
-            outer = stacks[row.caller - 1] if 0 < row.caller <= len(stacks) else ()
-            stacks.append(own + outer)
-            by_address[row.address] = stacks[-1]
-        return by_address
+def lines_of(rows: Iterable[LineRow], file: str) -> dict[int, tuple[int, ...]]:
+    """Returns the lines of a file in the call stack of the instructions from an address on.
+
+    The innermost line is the first.
+    """
+    stacks: list[tuple[int, ...]] = []
+    by_address = {}
+    for row in rows:
+        own = (row.line,) if row.file == file else ()
+        outer = stacks[row.caller - 1] if 0 < row.caller <= len(stacks) else ()
+        stacks.append(own + outer)
+        by_address[row.address] = stacks[-1]
+    return by_address
 
 
 def _sections(data: bytes) -> Iterator[tuple[str, bytes]]:

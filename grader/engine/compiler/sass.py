@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import functools
 import re
 import subprocess
@@ -13,7 +14,7 @@ from typing import Any, ClassVar
 
 import triton
 
-from grader.engine.compiler.cubin import Cubin
+from grader.engine.compiler.cubin import Cubin, lines_of
 from grader.engine.compiler.ptx import architecture, located, own_file
 
 _SECONDS = 60.0  # nvdisasm needs 0.3
@@ -103,14 +104,15 @@ def _cubin(data: bytes, kernel: str) -> Cubin:
 def _code(listing: _Listing, first: int, cubin: Cubin, ptx: str) -> Code:
     """The code of one kernel, which begins at the address ``first`` of a listing."""
     _, calls = located(ptx)  # those that are numbered as lines
-    lines = cubin.lines(own_file(ptx))
+    lines = lines_of(cubin.rows, own_file(ptx))
+    begin, end = (bisect.bisect_left(listing.steps, (address,))
+                  for address in (first, first + len(cubin.code)))
     own: tuple[int, ...] = ()
     steps = []
-    for address, text in listing.steps:
-        if first <= address < first + len(cubin.code):
-            own = lines.get(address - first, own)
-            steps.append(_instruction(address, text, first, calls.get(own[0], own) if own else (),
-                                      cubin.functions))
+    for address, text in listing.steps[begin:end]:
+        own = lines.get(address - first, own)
+        steps.append(_instruction(address, text, first, calls.get(own[0], own) if own else (),
+                                  cubin.functions))
     return Code(tuple(steps))
 
 

@@ -11,7 +11,7 @@ import pytest
 import triton
 
 from grader.engine.compiler import cubin
-from grader.engine.compiler.cubin import Cubin, LineRow
+from grader.engine.compiler.cubin import Cubin, LineRow, lines_of
 from grader.engine.compiler.ptx import own_file
 from tests.support import timed
 from tests.support.tiers import by_default
@@ -32,10 +32,8 @@ def rows(*opcodes: int) -> list[LineRow]:
     return list(cubin._rows(program(*opcodes)))
 
 
-def with_rows(*some: tuple[int, str, int, int]) -> Cubin:
-    made = Cubin.__new__(Cubin)
-    made.rows = [LineRow(*row) for row in some]
-    return made
+def table(*rows: tuple[int, str, int, int]) -> list[LineRow]:
+    return [LineRow(*row) for row in rows]
 
 
 def listed_lines(data: bytes, file: str, tmp_path: Path) -> dict[int, int]:
@@ -66,7 +64,7 @@ def test_lines_are_those_that_nvdisasm_shows(name, capability, tmp_path):
     read = Cubin(kernel.asm["cubin"], kernel.metadata.name)
 
     own: tuple[int, ...] = ()
-    by_line = read.lines(file)
+    by_line = lines_of(read.rows, file)
     lines = {}
     for at in range(0, len(read.code), 16):
         own = by_line.get(at, own)
@@ -96,38 +94,41 @@ def test_a_row_names_the_row_of_the_call_that_it_is_inlined_in():
 
 
 def test_the_stack_of_calls_holds_the_lines_of_one_file_innermost_first():
-    code = with_rows((0, "kernel.py", 30, 0), (0, "kernel.py", 12, 1), (0, "lib.py", 43, 2),
-                     (16, "lib.py", 43, 0), (32, "kernel.py", 31, 0))
+    places = table((0, "kernel.py", 30, 0), (0, "kernel.py", 12, 1), (0, "lib.py", 43, 2),
+                   (16, "lib.py", 43, 0), (32, "kernel.py", 31, 0))
 
-    assert code.lines("kernel.py") == {0: (12, 30), 16: (), 32: (31,)}
-    assert code.lines("lib.py") == {0: (43,), 16: (43,), 32: ()}
+    assert lines_of(places, "kernel.py") == {0: (12, 30), 16: (), 32: (31,)}
+    assert lines_of(places, "lib.py") == {0: (43,), 16: (43,), 32: ()}
 
 
 def test_the_same_place_in_another_call_is_another_row():
     """Where innermost places are equal, nvdisasm goes on with the call before."""
-    code = with_rows((0, "kernel.py", 30, 0), (0, "lib.py", 43, 1),
-                     (16, "kernel.py", 20, 0), (16, "lib.py", 43, 3))
+    places = table((0, "kernel.py", 30, 0), (0, "lib.py", 43, 1),
+                   (16, "kernel.py", 20, 0), (16, "lib.py", 43, 3))
 
-    assert code.lines("kernel.py") == {0: (30,), 16: (20,)}
+    assert lines_of(places, "kernel.py") == {0: (30,), 16: (20,)}
 
 
 def test_a_row_that_names_no_row_before_it_has_no_caller():
-    assert with_rows((0, "kernel.py", 30, 1), (16, "kernel.py", 31, 9)).lines("kernel.py") == {
-        0: (30,), 16: (31,)}
+    places = table((0, "kernel.py", 30, 1), (16, "kernel.py", 31, 9))
+
+    assert lines_of(places, "kernel.py") == {0: (30,), 16: (31,)}
 
 
 def test_a_kernel_without_debugging_data_has_no_lines():
     kernel, _ = timed.compiled_call("add")
     data = kernel.asm["cubin"].replace(b".debug_line\0", b".other_line\0")
 
-    assert Cubin(data, kernel.metadata.name).lines(own_file(kernel.asm["ptx"])) == {}
+    read = Cubin(data, kernel.metadata.name)
+
+    assert lines_of(read.rows, own_file(kernel.asm["ptx"])) == {}
 
 
 @pytest.mark.parametrize(("damage", "says"), [
-    (lambda data: b"", "no code"), (lambda data: b"ELF" * 100, "no code"),
-    (lambda data: data[:len(data) // 2], "no code"),
+    (lambda data: b"", "cannot be read"), (lambda data: b"ELF" * 100, "cannot be read"),
+    (lambda data: data[:len(data) // 2], "cannot be read"),
     (lambda data: data.replace(b".symtab\0", b".smytab\0"), "symtab"),
-    (lambda data: data.replace(_HEADER, _HEADER[:3] + b"\0" + _HEADER[4:]), "no code"),
+    (lambda data: data.replace(_HEADER, _HEADER[:3] + b"\0" + _HEADER[4:]), "cannot be read"),
 ], ids=["empty", "another format", "cut", "without symbols", "no span of lines"])
 def test_a_broken_file_is_refused(damage, says):
     kernel, _ = timed.compiled_call("add")
