@@ -171,8 +171,8 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
     def says(results: tuple[CaseResult, ...] | BaseException, **more: object) -> None:
         def grade(kernel, suite, *, public_only=False, only=None, seed=None, target=None,
-                  gpu="never", effort="whole", first=(), prepared=None, on_event=None, sandbox=None,
-                  cancelled=None, steps=None) -> Report:
+                  gpu="never", effort="whole", first=(), prepared=None, passed=None, on_event=None,
+                  sandbox=None, cancelled=None, steps=None) -> Report:
             if isinstance(results, BaseException):
                 raise results
             for result in results:

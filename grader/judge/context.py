@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self
 
 import torch
@@ -25,6 +26,7 @@ from grader.judge.compile_gate import Gate
 from grader.judge.draws import Draws, Prepared, block_of, functions_of
 from grader.judge.large_tensors import once
 from grader.judge.launch_report import SurveyBegun
+from grader.judge.passed_runs import PassedRuns, Runs
 from grader.judge.perf_bound import Forecast
 from grader.judge.perf_limits import idle_grid
 from grader.judge.pipeline import Pipeline
@@ -92,7 +94,7 @@ class Context:
                  seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
                  values_first: bool = False, prepared: Prepared | None = None,
                  cases: Sequence[Case] | None = None, first: Sequence[str] = (),
-                 uses_gpu: bool = False, in_steps: bool = False,
+                 passed: PassedRuns | None = None, uses_gpu: bool = False, in_steps: bool = False,
                  tell: Callable[[str], None] = lambda event: None) -> None:
         """Nothing is started yet.
 
@@ -103,6 +105,7 @@ class Context:
             prepared: inputs that were made before, where they are this suite's.
             cases: that are judged, in the order of the suite; all of it without them.
             first: names of cases that are judged before the others.
+            passed: runs of the last grade that passed, which are not repeated.
             uses_gpu: calls and cases for a GPU are gathered, until all are judged on the CPU.
             in_steps: parts that are not written yet fail no other part.
             tell: gets a line for each thing that is waited for.
@@ -120,6 +123,7 @@ class Context:
         self.schedule = Schedule(cases, first, last)
         self.time_limit = TimeLimit(GRADE_S if effort == "early" else math.inf)
         self.patience = Patience(self.time_limit)
+        self.runs = Runs(submitted, suite, passed) if passed is not None else None
         self.uses_gpu = uses_gpu
         self.in_steps = in_steps
         self.gpu_calls: list[RecordedCall] = []
@@ -332,7 +336,8 @@ class Context:
         # of 16, and on constexprs, all of which fixed cases show it.
         if not case.advisory and case.kind is not Kind.PROPERTY:
             self.gate.add(case.name, recording, call.outcome.configurations)
-        return self.session(case).begin_replay(recording, call.inputs, other=True)
+        begin = partial(self.session(case).begin_replay, recording, call.inputs, other=True)
+        return self.runs.begin(case, recording, call.inputs, begin) if self.runs else begin()
 
     # ---------------------------------------------------------------------------------------------
     # What belongs to a case

@@ -134,7 +134,7 @@ class Prepared(Draws):
         self.sized_by = dict(blocks or {})  # by case
         self._whole = suite
         self._ready: dict[str, _Ready] = {}
-        self._in_use: list[_Ready] = []
+        self._in_use: dict[tuple[int, ...], _Ready] = {}  # by the ids of its inputs
         self._room = MOST_BYTES
         self._used = False
 
@@ -174,20 +174,20 @@ class Prepared(Draws):
         ready = self._ready.pop(name, None)
         if ready is None or outlines or device != "cpu" or ready.block not in (None, block):
             return super().draw(name, specs, block, outlines=outlines, device=device)
-        self._in_use.append(ready)
+        self._in_use[tuple(map(id, ready.inputs))] = ready
         return ready.inputs
 
     def known(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """A reference or an amplitude; what it gives for prepared inputs is there already."""
         def value(*inputs: Any) -> Any:
-            for number, ready in enumerate(self._in_use):
-                if name in ready.values and len(inputs) == len(ready.inputs) and all(
-                        one is other for one, other in zip(inputs, ready.inputs, strict=True)):
-                    prepared = ready.values.pop(name)
-                    if not ready.values:
-                        del self._in_use[number]
-                    return prepared
-            return function(*inputs)
+            key = tuple(map(id, inputs))
+            ready = self._in_use.get(key)
+            if ready is None or name not in ready.values:
+                return function(*inputs)
+            prepared = ready.values.pop(name)
+            if not ready.values:
+                del self._in_use[key]
+            return prepared
 
         return value
 

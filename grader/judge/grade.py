@@ -26,6 +26,7 @@ from grader.judge.case import verdict
 from grader.judge.context import Context, Effort
 from grader.judge.draws import Prepared
 from grader.judge.gpu_verdicts import GpuVerdicts
+from grader.judge.passed_runs import PassedRuns
 from grader.judge.solution_reruns import causes_of, refuted_mistakes
 from grader.processes.sandbox import GradingSandbox
 from grader.report import (
@@ -51,8 +52,9 @@ ENGINE = "interpreter, every access checked"
 def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: Target | None = None, effort: Effort = "whole",
           gpu: Use = "never", first: Sequence[str] = (), prepared: Prepared | None = None,
-          on_event: Callable[[Event], None] | None = None, sandbox: Sandbox | None = None,
-          cancelled: threading.Event | None = None, steps: Sequence[Step] = ()) -> Report:
+          passed: PassedRuns | None = None, on_event: Callable[[Event], None] | None = None,
+          sandbox: Sandbox | None = None, cancelled: threading.Event | None = None,
+          steps: Sequence[Step] = ()) -> Report:
     """Grades one submission with one suite.
 
     Args:
@@ -79,6 +81,9 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             that no case has are passed over. Inputs and report are those of the usual order.
         prepared: inputs that were made before; passed over where they are another suite's, where
             a grade has used them, or where ``seed`` gives others.
+        passed: runs of the last grade with it that passed, which are not repeated; this grade's, if
+            it passes, take their place. It is for one thread, and not used with ``seed`` or for a
+            part of the cases.
         on_event: gets the name of each case before it runs and each result after it, and now
             and then what is waited for.
         sandbox: a warm one to use; without it one is started and closed.
@@ -105,8 +110,9 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
         seed=seed or "", results=(), public_only=public_only, only=only, repeated=seed is not None)
     findings = source.inspect(submitted, suite.signatures, suite.blanks)
     judge = partial(_judged, report, public_only=public_only, only=only, seed=seed, target=target,
-                    effort=effort, gpu=gpu, first=first, prepared=prepared, tell=tell,
-                    sandbox=sandbox, cancelled=cancelled)
+                    effort=effort, gpu=gpu, first=first, prepared=prepared,
+                    passed=None if report.partial else passed, tell=tell, sandbox=sandbox,
+                    cancelled=cancelled)
     if findings and findings[0].code == "P01" and steps and suite.solution:
         graded = stepwise.grade(report, submitted, suite, steps, partial(_judged_step, judge, tell))
         if graded:
@@ -131,15 +137,15 @@ def _judged_step(judge: Callable[..., Report], tell: Callable[[Event], None],
 
     if only:
         return judge(submitted, suite, gpu="never", tell=tell_more, in_steps=True, only=only,
-                     seed=seed, effort="first", first=(), prepared=None)
-    return judge(submitted, suite, gpu="never", tell=tell_more, in_steps=True)
+                     seed=seed, effort="first", first=(), prepared=None, passed=None)
+    return judge(submitted, suite, gpu="never", tell=tell_more, in_steps=True, passed=None)
 
 
 def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_only: bool, only: str,
             seed: str | None, target: Target | None, effort: Effort, gpu: Use,
-            first: Sequence[str], prepared: Prepared | None, tell: Callable[[Event], None],
-            sandbox: Sandbox | None, cancelled: threading.Event | None,
-            in_steps: bool = False) -> Report:
+            first: Sequence[str], prepared: Prepared | None, passed: PassedRuns | None,
+            tell: Callable[[Event], None], sandbox: Sandbox | None,
+            cancelled: threading.Event | None, in_steps: bool = False) -> Report:
     """Judges a file that can be run; the arguments are those of ``grade``.
 
     ``in_steps``: a function that is not written yet fails nothing else.
@@ -154,7 +160,7 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
         ctx = resources.enter_context(Context(
             submitted, suite, box, seed=seed, target=target, effort=effort,
             values_first=cancelled is not None, prepared=prepared, cases=cases, first=first,
-            uses_gpu=uses_gpu, in_steps=in_steps, tell=tell))
+            passed=passed, uses_gpu=uses_gpu, in_steps=in_steps, tell=tell))
         gpu_verdicts = GpuVerdicts(ctx, throughout=gpu == "throughout") if uses_gpu else None
         judged: list[CaseResult] = []
         witnesses: list[CaseResult] = []
@@ -180,6 +186,8 @@ def _judged(report: Report, submitted: source.Source, suite: Suite, *, public_on
         report = replace(report, seed=ctx.draws.seed, output=ctx.output(), results=explained(
             judged, suite, submitted, names, ctx.draws.seed, _separation(judged, ctx), witnesses,
             causes, refuted))
+    if ctx.runs and report.verdict is Verdict.PASSED:
+        ctx.runs.keep()
     if gpu_verdicts is not None:
         report = gpu_verdicts.report(report, explained(
             gpu_verdicts.results, suite, submitted, names, report.seed))

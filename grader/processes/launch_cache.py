@@ -157,10 +157,8 @@ class LaunchCache:
         entries = self._entries(recording, target)
         if not entries:
             return "", []
-        events = tuple(event if isinstance(event, Alloc) else structs.replace(event, line=None)
-                       for event in recording.events)  # which are lines of host code
         return _sha256("survey", [entry.key for entry in entries], list(resident),
-                       to_json(replace(recording, events=events))), entries
+                       to_json(without_lines(recording))), entries
 
     def _entries(self, recording: Recording, target: Target) -> list[_Entry]:
         """The entries of all launches; none where one cannot be named."""
@@ -169,21 +167,29 @@ class LaunchCache:
 
     def n_lines(self, launch: Launch) -> int:
         """Lines of the code that a launch depends on; 1 where that is not clear."""
-        code = self._code(launch)
+        code = launched_code(self._text, launch)
         return len(code.lines) if code else 1
-
-    def _code(self, launch: Launch) -> KernelCode | None:
-        return kernel_code(self._text, launch.kernel,
-                           frozenset(_functions(launch.arguments.values())))
 
     def _entry(self, launch: Launch, target: Target) -> _Entry | None:
         """The key of a launch; None where it cannot be named."""
-        code = self._code(launch)
+        code = launched_code(self._text, launch)
         if code is None:
             return None
         kind, form = specialization(launch, code.constants)
         return _Entry(_sha256(code.sha256, repr(kind), vars(form), _spelled(target),
                               _surroundings()), code)
+
+
+def launched_code(text: str, launch: Launch) -> KernelCode | None:
+    """The code of a file that a launch runs; None where that is not clear."""
+    return kernel_code(text, launch.kernel, frozenset(_functions(launch.arguments.values())))
+
+
+def without_lines(recording: Recording) -> Recording:
+    """The recording without the lines of host code."""
+    return replace(recording, events=tuple(
+        event if isinstance(event, Alloc) else structs.replace(event, line=None)
+        for event in recording.events))
 
 
 def _functions(arguments: Any) -> list[str]:

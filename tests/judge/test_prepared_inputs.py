@@ -17,6 +17,7 @@ import grader
 from grader import Verdict
 from grader.judge import draws
 from grader.judge.draws import Draws, Prepared
+from grader.judge.passed_runs import PassedRuns
 from grader.processes.decoy_inputs import Drawn
 from grader.suite import (
     Amplitude,
@@ -186,6 +187,24 @@ def test_watch_prepares_each_grade_after_the_first_and_none_twice(monkeypatch):
     assert made[1].seed != made[2].seed
     assert all(isinstance(one.draw(case.name, case.inputs), Drawn) for one in made[1:]
                for case in grader.load_suite(module.suite).ordered()[:1])
+
+
+def test_watch_gives_all_grades_the_runs_that_passed_before(monkeypatch):
+    module = course.load().find("track1/vector-add")
+    given: queue.Queue[Any] = queue.Queue()
+    monkeypatch.setattr(grade_thread.grading, "start_sandbox",
+                        lambda: SimpleNamespace(pid=1, close=lambda: None))
+    monkeypatch.setattr(grade_thread.grading, "save", lambda *_: None)
+    monkeypatch.setattr(grade_thread.grading, "grade", lambda _, **options: (
+        given.put(options["passed"]), SimpleNamespace(reason=""))[1])
+
+    with GradeThread(course.load(), lambda event: None) as regrader:
+        both = []
+        for _ in range(2):
+            regrader.begin(Submission(module, module.solution, None))
+            both.append(given.get(timeout=HANG_S))
+
+    assert isinstance(both[0], PassedRuns) and both[0] is both[1]
 
 
 def test_a_suite_is_loaded_once_until_one_of_its_files_changes(tmp_path):

@@ -24,6 +24,7 @@ from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
     from grader.judge.draws import Prepared
+    from grader.judge.passed_runs import PassedRuns
     from grader.sandbox import Sandbox
     from grader.suite import Suite
 
@@ -44,9 +45,9 @@ def find_target(name: str) -> targets.Target:
 def grade(submission: Submission, *, public_only: bool = False, only: str | None = None,
           seed: str | None = None, target: str | None = None, gpu: bool = False,
           quick: bool = False, everything: bool = False, first: Sequence[str] = (),
-          prepared: "Prepared | None" = None, on_event: OnEvent | None = None,
-          sandbox: "Sandbox | None" = None, cancelled: threading.Event | None = None,
-          course: Course | None = None) -> Report:
+          prepared: "Prepared | None" = None, passed: "PassedRuns | None" = None,
+          on_event: OnEvent | None = None, sandbox: "Sandbox | None" = None,
+          cancelled: threading.Event | None = None, course: Course | None = None) -> Report:
     """Runs the hidden tests, the public cases or one case on a submission.
 
     If the workspace's own exercise passes, ``workspace.passed_sources`` stores a copy. With
@@ -54,8 +55,8 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
 
     ``gpu``: use the GPU of this machine, if there is one. ``quick``: leave it out where it has
     passed the same kernels. ``everything``: also run what cannot change the first failure, however
-    long it takes; one case alone is always run so. ``first``, ``prepared``, ``cancelled``: see
-    ``grader.grade``.
+    long it takes; one case alone is always run so. ``first``, ``prepared``, ``passed``,
+    ``cancelled``: see ``grader.grade``.
 
     Raises:
         grader.Cancelled: ``cancelled`` was set by another thread.
@@ -92,7 +93,7 @@ def grade(submission: Submission, *, public_only: bool = False, only: str | None
                               seed=seed, target=compiled_for,
                               gpu="found" if gpu and not gpu_passed else "never",
                               effort="whole" if everything or only else "early", first=first,
-                              prepared=prepared, on_event=on_event, sandbox=box,
+                              prepared=prepared, passed=passed, on_event=on_event, sandbox=box,
                               cancelled=cancelled, steps=steps_of(submission.module))
         report = replace(report, gpu_passed=gpu_passed)
     if subject:

@@ -20,6 +20,7 @@ from tritonlab.workspace.submission import Submission
 
 if TYPE_CHECKING:
     from grader.judge.draws import Prepared
+    from grader.judge.passed_runs import PassedRuns
 
 IDLE_S = 3.0  # after a grade, before memory is given back that the next one would use again
 _RESTARTED = "The grader's helper process had ended; a new one was started."
@@ -64,6 +65,7 @@ class GradeThread:
         self._target, self._gpu, self._quick = target, gpu, quick
         self._box: Sandbox | None = None
         self._prepared: tuple[str, Prepared] | None = None  # for the next grade of that module
+        self._passed: PassedRuns | None = None  # of all grades, after the first
         self._jobs: queue.SimpleQueue[GradeJob | None] = queue.SimpleQueue()
         self._latest: GradeJob | None = None
         self._draws = False
@@ -178,13 +180,17 @@ class GradeThread:
             grader.Cancelled: there is newer content.
             TritonlabError: it cannot be graded.
         """
+        from grader.judge.passed_runs import PassedRuns
+
         self._box = self._box or grading.start_sandbox()
+        self._passed = self._passed or PassedRuns()
         pid, (module, prepared) = self._box.pid, self._prepared or ("", None)
         try:
             return grading.grade(
                 job.submission, target=self._target, gpu=self._gpu, quick=self._quick,
                 first=job.first, cancelled=job.cancelled, sandbox=self._box, course=self._course,
                 prepared=prepared if module == job.submission.module.id else None,
+                passed=self._passed,
                 on_event=lambda event: self._tell(GradeEvent(job, event)))
         finally:  # also of a cancelled grade
             if self._box.pid != pid:
