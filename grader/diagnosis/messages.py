@@ -829,6 +829,9 @@ _FAULTS: dict[str, _Form] = {
         kernels, f"was stopped after {cpu_s:.0f} s of CPU time: one variant"
         f"{f' (with {slowest})' if slowest else ''} took {slowest_s:.0f} s. Values and memory "
         "accesses were judged without it"),
+    "large block": "`{kernel}` computes with a block of {elements:,} elements and "
+                   "num_warps={warps}: {per_thread:,} for each thread, which has 255 registers. "
+                   "Compiling such code takes up to minutes.",
     "refused by Triton": lambda kernel, target, text, quoted: _refused(
         f"Triton does not compile `{kernel}` for the {target}: ", text, quoted),
     "refused": lambda kernel, target, text, quoted: _refused(
@@ -906,7 +909,7 @@ _FAULTS: dict[str, _Form] = {
     "no access": "No load or store of the compiled kernels moves a large part of the bytes; each "
                  "thread is required to access {limit} bits at a time.",
     "spills": "`{kernel}` spills {measured} bytes per thread to memory: its blocks do not fit in "
-              "{registers} registers per thread with {warps} warps.",
+              "{registers} registers per thread with num_warps={warps}.",
     "shared": "A program of `{kernel}` uses {measured:,} bytes of shared memory; the limit is "
               "{limit:,}.",
     "stages": lambda **figures: _stages("at least", **figures),
@@ -1042,7 +1045,7 @@ _DEFECTS: dict[str, tuple[_Form, _Form]] = {
         "maximum and sum."),
     "register spills": (
         "`{kernel}` spills {n_bytes} bytes per thread to memory, because its values do not fit in "
-        "{registers} registers per thread with {warps} warps",
+        "{registers} registers per thread with num_warps={warps}",
         "Use more warps per program (num_warps), or a smaller block in a loop."),
     "few spills": (
         "`{kernel}` spills {n_bytes} bytes per thread to memory. So few usually stay in L1 and "

@@ -183,3 +183,49 @@ def test_no_layouts_are_chosen_for_usual_operations_in_little_memory(lowered):
 def test_what_needs_too_much_is_refused_all_the_same(lowered, product, options):
     with pytest.raises(DoesNotCompile):
         lowered(*product, **options)
+
+
+@triton.jit
+def sum_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offs, mask=offs < n)
+    tl.store(out_ptr + offs, x + tl.load(y_ptr + offs, mask=offs < n), mask=offs < n)
+
+
+@triton.jit
+def copy_kernel(x_ptr, out_ptr, n, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    x = tl.make_tensor_descriptor(x_ptr, [n, COLUMNS], [COLUMNS, 1], [ROWS, COLUMNS])
+    out = tl.make_tensor_descriptor(out_ptr, [n, COLUMNS], [COLUMNS, 1], [ROWS, COLUMNS])
+    row = tl.program_id(0) * ROWS
+    out.store([row, 0], x.load([row, 0]))
+
+
+H100 = targets.find("h100")
+
+
+@pytest.mark.parametrize("compiled", [build, lower])
+def test_a_block_of_too_many_numbers_for_each_thread_is_refused_before_it_is_compiled(compiled):
+    arguments = {name: address("float32", 0) for name in ("x_ptr", "y_ptr", "out_ptr")}
+
+    with pytest.raises(DoesNotCompile) as refused:
+        compiled(sum_kernel, {**arguments, "n": 1 << 20, "BLOCK": 1 << 18}, {"num_warps": 4}, H100)
+
+    finding = refused.value.finding
+    assert (finding.code, finding.line) == ("R02", sum_kernel.fn.__code__.co_firstlineno + 1)
+    assert "262,144 elements and num_warps=4: 2,048 for each thread" in finding.seen
+
+
+@pytest.mark.parametrize(("block", "warps"), [(1 << 13, 1), (1 << 15, 8)])
+def test_large_blocks_on_enough_warps_compile(block: int, warps: int):
+    arguments = {name: address("float32", 0) for name in ("x_ptr", "y_ptr", "out_ptr")}
+
+    assert build(sum_kernel, {**arguments, "n": 1 << 20, "BLOCK": block}, {"num_warps": warps},
+                 H100)
+
+
+def test_a_copy_of_a_large_block_by_few_warps_compiles():
+    """It moves by TMA, and takes 0.1 s to compile."""
+    arguments = {name: address("uint8", 0) for name in ("x_ptr", "out_ptr")}
+
+    assert build(copy_kernel, {**arguments, "n": 1 << 12, "ROWS": 256, "COLUMNS": 256},
+                 {"num_warps": 1}, H100)
