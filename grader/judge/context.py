@@ -26,7 +26,7 @@ from grader.judge.compile_gate import Gate
 from grader.judge.draws import Draws, Prepared, block_of, functions_of
 from grader.judge.large_tensors import once
 from grader.judge.launch_report import SurveyBegun
-from grader.judge.passed_runs import PassedRuns, Runs
+from grader.judge.passed_runs import GradeRuns, PassedRuns
 from grader.judge.perf_bound import Forecast
 from grader.judge.perf_limits import idle_grid
 from grader.judge.pipeline import Pipeline
@@ -123,7 +123,7 @@ class Context:
         self.schedule = Schedule(cases, first, last)
         self.time_limit = TimeLimit(GRADE_S if effort == "early" else math.inf)
         self.patience = Patience(self.time_limit)
-        self.runs = Runs(submitted, suite, passed) if passed is not None else None
+        self.runs = GradeRuns(submitted, suite, passed) if passed is not None else None
         self.uses_gpu = uses_gpu
         self.in_steps = in_steps
         self.gpu_calls: list[RecordedCall] = []

@@ -35,7 +35,7 @@ class PassedRuns:
     keys: frozenset[str] = frozenset()
 
 
-class Runs:
+class GradeRuns:
     """The runs of one grade, of which those that passed before are not made."""
 
     def __init__(self, submitted: Source, suite: Suite, passed: PassedRuns) -> None:
