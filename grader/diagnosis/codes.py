@@ -110,7 +110,6 @@ CLOSER: tuple[tuple[str, Sign, str], ...] = (
     ("X01", {"kind": "host copy"},
      "In this module host code may allocate and view tensors and check arguments, but not copy "
      "them; `.contiguous()` may copy."),
-    ("R02", {"kind": "large block"}, messages.TOO_MANY_OPERATIONS),
     ("L05", {"kind": ["constexpr function", "assembly", "of a GPU", "star parameters", "no kernel",
                       "not visible", "bound twice", "variable around"]}, _OWN_FORMS),
     ("L05", {"construct": ["ListComp", "SetComp", "DictComp", "GeneratorExp"]}, _OWN_FORMS),

@@ -829,9 +829,6 @@ _FAULTS: dict[str, _Form] = {
         kernels, f"was stopped after {cpu_s:.0f} s of CPU time: one variant"
         f"{f' (with {slowest})' if slowest else ''} took {slowest_s:.0f} s. Values and memory "
         "accesses were judged without it"),
-    "large block": "`{kernel}` computes with a block of {elements:,} elements and "
-                   "num_warps={warps}: {per_thread:,} for each thread, which has 255 registers. "
-                   "Compiling such code takes up to minutes.",
     "refused by Triton": lambda kernel, target, text, quoted: _refused(
         f"Triton does not compile `{kernel}` for the {target}: ", text, quoted),
     "refused": lambda kernel, target, text, quoted: _refused(

@@ -337,14 +337,6 @@ def test_more_threads_or_blocks_than_cuda_launches_together_fail_by_their_option
     assert all(says in one.seen and "shared memory" not in one.seen + one.means for one in found)
 
 
-@pytest.mark.parametrize(("block", "codes"), [(1 << 16, ["R02"]), (1 << 13, [])])
-def test_a_block_of_too_many_numbers_for_each_thread_fails_at_once(graded, block, codes):
-    found = gate(graded(KERNEL.replace("BLOCK=64)", f"BLOCK={block}, num_warps=1)"))).findings
-
-    assert [finding.code for finding in found] == codes
-    assert all("2,048 for each thread" in one.seen and "more warps" in one.means for one in found)
-
-
 def test_a_pipeline_that_only_aligned_rows_get_has_to_fit_too(graded):
     """Rows of 65 elements are copied one by one, which nothing can do ahead."""
     odd, even = (correctness(f"{n} rows", rand(n, n, dtype="float16").then(lambda t: t.sign()))

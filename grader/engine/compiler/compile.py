@@ -13,18 +13,14 @@ from triton.compiler import ASTSource
 from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITCallable
 
-from grader.engine.compiler.compile_errors import BlockTooLarge, finding, heard
+from grader.engine.compiler.compile_errors import finding, heard
 from grader.engine.compiler.ptx import located
 from grader.engine.compiler.stub_driver import pretending
 from grader.engine.compiler.targets import WARP, Target
-from grader.engine.compiler.ttgir import is_special, most_computed, most_shared
+from grader.engine.compiler.ttgir import is_special, most_shared
 from grader.report import Refusal
 
 _MOST_THREADS = 1024  # of one program
-# Floats of one block that a thread computes with. With so many, a sum of vectors takes 5 s of CPU
-# to compile and a softmax 80 s, each four to eight times as long as with half of them. Copies, even
-# with more, take less than 3 s.
-_MOST_ELEMENTS = 1024
 _VARYING = re.compile(  # lines, names, layouts, sizes, numbers
     r"\bloc\(.*|%[\w#:-]+|, #\w+(\.\w+<\{[^}]*\}>)?|(?<=[<x])\d+(?=x)|\b\d+\b|, isAsync = true"
     r"|,|\[[^]]*\]")
@@ -143,7 +139,6 @@ def _lowering(options: Mapping[str, Any], target: Target, accepted: Collection[s
 
     def until_layouts(module: Any, metadata: Any, options: Any, capability: int) -> Any:
         text = str(module)
-        _check_blocks(text, options)
         own.update(_operations(text, target))
         if built != "all" and not is_new() and _needs_little(text, options, target):
             raise _FarEnough
@@ -166,14 +161,6 @@ def _lowering(options: Mapping[str, Any], target: Target, accepted: Collection[s
     with mock.patch.object(backend, "make_ttgir", staticmethod(until_layouts)), \
             mock.patch.object(backend, "make_llir", until_llvm):
         yield own
-
-
-def _check_blocks(ttir: str, options: Any) -> None:
-    """Raises BlockTooLarge for a kernel that would take too long to compile."""
-    elements = most_computed(ttir)
-    per_thread = elements // (options.num_warps * options.num_ctas * WARP)
-    if per_thread > _MOST_ELEMENTS:
-        raise BlockTooLarge(elements, options.num_warps, per_thread)
 
 
 def _needs_little(ttir: str, options: Any, target: Target) -> bool:

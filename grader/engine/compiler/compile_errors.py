@@ -38,14 +38,6 @@ _LAUNCHED = {"threads": "too many threads", "thread blocks": "too many blocks"}
 _Place = tuple[int, str]  # line of the learner's file; that line and a caret below it
 
 
-class BlockTooLarge(Exception):
-    """A block has so many elements for each thread that compiling it would take too long."""
-
-    def __init__(self, elements: int, warps: int, per_thread: int) -> None:
-        super().__init__(f"{per_thread} elements for each thread")
-        self.elements, self.warps, self.per_thread = elements, warps, per_thread
-
-
 @contextmanager
 def heard() -> Iterator[list[str]]:
     """Redirects standard error; after a failure, the list holds its text.
@@ -77,9 +69,6 @@ def finding(error: Exception, printed: str, kernel: Any, target: Target) -> Find
             data = fault(_LAUNCHED[error.name], kernel=name, target=target.title,
                          count=error.required, most=error.limit)
         return Finding("T05", data, line=_first_line(kernel))
-    if isinstance(error, BlockTooLarge):
-        return Finding("R02", fault("large block", kernel=name, **vars(error)),
-                       line=_first_line(kernel))
     own = _own(kernel)
     if isinstance(error, CompilationError):
         kind = "refused by Triton"

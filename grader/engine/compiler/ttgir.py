@@ -27,7 +27,6 @@ _ZERO = re.compile(r"^\s*(%\w+) = arith\.constant (?:dense<0\.0+e\+00>|false)", 
 _RESULT = re.compile(r"-> tensor<[^<>]*?, (#\w+)[^<>]*>")
 _LAYOUT = re.compile(r"^(#\w+) = #ttg\.blocked<", re.MULTILINE)
 _TENSOR = re.compile(r"tensor<((?:\d+x)+)(!tt\.ptr<)?(\w+)")
-_COMPUTES = re.compile(r"\b(arith\.(add|sub|mul|div|maxnum|minnum)f|math\.\w+) ")
 _LOOP = re.compile(r"\bscf\.(for|while) ")
 _VALUE = re.compile(r"%\w+")
 _ARGUMENT = re.compile(r"(%\w+) = ")  # of a loop's body, with its first value
@@ -178,13 +177,6 @@ def most_shared(ttir: str, num_stages: int) -> int:
             else:
                 always += value
     return always + max(of_loops) + int(_SCRATCH * largest)
-
-
-def most_computed(ttir: str) -> int:
-    """The elements of the largest block of floats that a kernel computes with, beside casts."""
-    shapes = {tensor[1] for row in ttir.splitlines() if _COMPUTES.search(row)
-              for tensor in _TENSOR.finditer(row)}
-    return max((math.prod(map(int, shape.split("x")[:-1])) for shape in shapes), default=0)
 
 
 def _n_bytes(shape: str, element: str) -> int:
