@@ -1,7 +1,7 @@
-"""Runs of the last grade that passed, which equal ones of the next grade need not repeat.
+"""Skips runs that equal those of the last grade that passed.
 
 A run is equal to another if the same case launches the same kernels with the same arguments, on
-tensors of the same shapes. The kernels, not the values, decide then whether the results are right.
+tensors of the same shapes. Only the random values differ.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PassedRuns:
 
 
 class GradeRuns:
-    """The runs of one grade, of which those that passed before are not made."""
+    """The runs of one grade; those that passed before are skipped."""
 
     def __init__(self, submitted: Source, suite: Suite, passed: PassedRuns) -> None:
         """Nothing is run yet; ``passed`` changes only if ``keep`` is called."""
@@ -56,10 +56,12 @@ class GradeRuns:
         self._passed.keys = frozenset(self._keys)
 
     def _key(self, case: Case, recording: Recording, inputs: Sequence[Any]) -> str:
-        """The key of a run; empty where it has limits, need not pass, or cannot be named."""
+        """Returns the key of a run; empty for cases that always run, and for unclear kernels."""
+        if case.limits is not None or case.advisory:
+            return ""
         kernels = [launched_code(self._submitted.text, launch) for launch in recording.launches]
         digests = [kernel.sha256 for kernel in kernels if kernel]
-        if case.limits is not None or case.advisory or not kernels or None in kernels:
+        if not kernels or None in kernels:
             return ""
         parts = (self._suite.sha256, case.function, case.name, list(map(_outline, inputs)),
                  digests, to_json(without_lines(recording)))

@@ -110,8 +110,8 @@ class Run:
     ``determined``: with the programs in another order, or with other garbage where nothing is
     defined, the same would come out. ``other``: the results of another run, with both changed;
     none where it was not asked for, not needed, or did not fit. ``printed``: the first lines that
-    kernels printed. ``passed_before``: it was not made, since a grade that passed had an equal one;
-    it has no results.
+    kernels printed. ``passed_before``: a grade that passed had an equal run, so the launches
+    were not executed, and ``results`` is empty.
     """
 
     findings: tuple[Finding, ...]

@@ -30,8 +30,8 @@ class KernelCode:
 class _Statement:
     """A statement of a file, read without docstrings and without decorators that tune.
 
-    ``places`` are the first and the last line of each part of it. ``binds`` are the names that a
-    function binds, and ``reaches`` those in it, decorators included.
+    ``places`` are the first and the last line of each part of it. ``binds`` are the names that it
+    binds, and ``reaches`` those in it, decorators included.
     """
 
     node: ast.stmt
@@ -96,8 +96,7 @@ def _statement(node: ast.stmt) -> _Statement:
                    if isinstance(inner, ast.stmt | ast.expr | ast.arg))
     dump = ast.dump(node).encode("utf-8", "backslashreplace")
     return _Statement(node, hashlib.sha256(dump).digest(), places, frozenset(syntax.names([node])),
-                      frozenset(syntax.names_bound_by(node)) if isinstance(node, _Function)
-                      else frozenset(), reaches)
+                      frozenset(syntax.names_bound_by(node)), reaches)
 
 
 def _parts(statements: Sequence[_Statement], kernels: Mapping[str, KernelDefinition],

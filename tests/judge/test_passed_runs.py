@@ -166,7 +166,7 @@ def test_a_grade_with_a_seed_repeats_all_runs(graded: Grade, replays: list[int])
 
 def test_a_plain_argument_that_host_code_ignores_makes_another_run(
         tmp_path: Path, sandbox: grader.Sandbox):
-    """One case draws it: a kernel that ignores it was right for the number of the last grade."""
+    """A kernel that always doubles is right for 2 and wrong for 3."""
     path = tmp_path / "kernel.py"
     path.write_text(KERNEL.replace("def double(x)", "def double(x, by)"))
     passed = PassedRuns()

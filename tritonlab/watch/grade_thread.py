@@ -180,9 +180,10 @@ class GradeThread:
             grader.Cancelled: there is newer content.
             TritonlabError: it cannot be graded.
         """
+        self._box = self._box or grading.start_sandbox()
+        # It imports torch; meanwhile the sandbox starts.
         from grader.judge.passed_runs import PassedRuns
 
-        self._box = self._box or grading.start_sandbox()
         self._passed = self._passed or PassedRuns()
         pid, (module, prepared) = self._box.pid, self._prepared or ("", None)
         try:
