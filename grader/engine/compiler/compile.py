@@ -1,5 +1,6 @@
 """Compiles one launch through the path that the JIT itself takes, short of the launch."""
 
+import os
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -8,6 +9,7 @@ from typing import Any, Literal
 from unittest import mock
 
 import torch
+from triton._C.libtriton import ir
 from triton.backends.nvidia import compiler
 from triton.compiler import ASTSource
 from triton.runtime.errors import OutOfResources
@@ -206,12 +208,23 @@ def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
     def front_end(source: Any, *context: Any) -> Any:
         raise _FarEnough(make_ir(source, *context))
 
-    with _compiling(kernel, target), mock.patch.object(ASTSource, "make_ir", front_end):
+    context = _context(os.getpid())
+    with _compiling(kernel, target), mock.patch.object(ir, "context", lambda: context), \
+            mock.patch.object(ASTSource, "make_ir", front_end):
         try:
             _run(kernel, arguments, options)
         except _FarEnough as parsed:
             return parsed.args[0]
     return None
+
+
+@cache
+def _context(process: int) -> Any:
+    """An MLIR context for all that a process parses; one for each would take a fourth of the time.
+
+    Threads of a context do not survive a fork.
+    """
+    return ir.context()
 
 
 def parse_half(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
