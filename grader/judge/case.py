@@ -137,6 +137,7 @@ def _check_limits(call: RecordedCall, run: Run,
     enough = bool(findings) and not ctx.is_exhaustive
     if limits.of_code and not enough and not ctx.spares_work:
         ctx.tell(f"{case.name}: waiting for the compiler")
+        _begin_surveys(ctx)
         begun = ctx.code.pop(case.name, None)
         compiled = ctx.gate.compiled(call.recording, limits.target,
                                      begun.compiled if begun else None)
@@ -151,9 +152,7 @@ def _judge_speed(case: Case, ctx: Context) -> CaseResult:
     _begin_survey(case, ctx)
     if ctx.is_exhaustive:
         ctx.gate.begin()
-    with suppress(Stopped, OutOfTime):  # which is raised again in the turn of that case
-        for other in filter(oversized.is_measured, ctx.schedule.cases):
-            _begin_survey(other, ctx)
+    _begin_surveys(ctx)
     examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target,
                             begun=ctx.surveys.pop(case.name, None))
     expected = forecast(case, ctx.part(case), outlines, examined, target, block=block,
@@ -161,6 +160,13 @@ def _judge_speed(case: Case, ctx: Context) -> CaseResult:
     if ctx.uses_gpu:
         ctx.forecasts[case.name] = expected
     return expected.result()
+
+
+def _begin_surveys(ctx: Context) -> None:
+    """Begins to survey all cases whose code was begun, in the order in which it is compiled."""
+    with suppress(Stopped, OutOfTime):  # which is raised again in the turn of that case
+        for case in filter(oversized.is_measured, ctx.schedule.cases):
+            _begin_survey(case, ctx)
 
 
 def _begin_survey(case: Case, ctx: Context) -> None:

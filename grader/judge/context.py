@@ -276,27 +276,33 @@ class Context:
     def begin_code(self) -> None:
         """Has launches compiled that are judged by their code, and with CPUs for it all others.
 
-        Two CPUs have time for the others if values go first. Otherwise the gate's result begins
-        them.
+        Those whose time is predicted come first: they are listed and surveyed meanwhile. Two CPUs
+        have time for the others if values go first. Otherwise the gate's result begins them.
         """
-        timed: dict[Target, list[Recording]] = {}
-        for case in filter(oversized.waits_for_code, self.schedule.cases):
+        cases = [case for case in self.schedule.cases if oversized.waits_for_code(case)]
+        timed = [case for case in cases if oversized.is_measured(case)]
+        for target, recordings in self._begin_compile(timed).items():
+            with suppress(Stopped, OutOfTime):
+                self._session.begin_listings(recordings, target)
+        self._begin_compile([case for case in cases if case not in timed])
+        if self.values_first or len(os.sched_getaffinity(0)) > 2:
+            self.gate.begin()
+
+    def _begin_compile(self, cases: Iterable[Case]) -> dict[Target, list[Recording]]:
+        """Has the launches of cases compiled to the end; returns their recordings by GPU."""
+        recordings: dict[Target, list[Recording]] = {}
+        for case in cases:
             with suppress(Stopped, OutOfTime):  # which the case itself reports
-                inputs = self.outlines(case)
-                recording = self.session(case).record(inputs).recording
+                inputs, session = self.outlines(case), self.session(case)
+                recording = session.record(inputs).recording
                 if recording is not None and recording.launches:
                     target = targets.find(case.limits.target) if case.limits and \
                         case.limits.target else self.gate.target
                     self.code[case.name] = CodeBegun(
-                        recording, inputs, target, self.session(case).begin_compile(
-                            recording, target, whole=True))
-                    if oversized.is_measured(case):
-                        timed.setdefault(target, []).append(recording)
-        for target, recordings in timed.items():
-            with suppress(Stopped, OutOfTime):
-                self._session.begin_listings(recordings, target)
-        if self.values_first or len(os.sched_getaffinity(0)) > 2:
-            self.gate.begin()
+                        recording, inputs, target,
+                        session.begin_compile(recording, target, whole=True))
+                    recordings.setdefault(target, []).append(recording)
+        return recordings
 
     def _begin_record(self, case: Case) -> Later[RecordedCall]:
         part, session = self._part(case)

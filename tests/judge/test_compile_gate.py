@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from triton._C.libtriton import ir
 from triton.backends.nvidia import compiler
 
 import grader
@@ -460,6 +461,21 @@ def product_kernel(out_ptr, BLOCK: tl.constexpr):
     assert compiled(BLOCK=64, warps=64) == ["lower", "refused"]  # 2,048 threads
 
 
+def test_variants_that_are_parsed_share_a_context_and_a_refused_one_leaves_it_usable(
+        steps, monkeypatch):
+    created: list[object] = []
+    context = ir.context
+    monkeypatch.setattr(ir, "context", lambda: created.append(context()) or created[-1])
+    compiled = steps(ONE_BLOCK)
+
+    assert compiled(BLOCK=128, MODE=0) == ["build"]
+    assert compiled(BLOCK=64, MODE=0) == ["parse"]
+    before = len(created)
+    assert [compiled(BLOCK=block, MODE=0) for block in (32, 48, 16)] == [
+        ["parse"], ["parse", "refused"], ["parse"]]
+    assert len(created) == before
+
+
 @pytest.fixture
 def into_llvm(monkeypatch, tmp_path):
     """Gets an item for each variant of which LLVM makes code."""
@@ -604,6 +620,29 @@ def test_configurations_of_a_measured_case_are_compiled_by_both_and_listed_toget
     assert 1 <= [op for op, _ in asked].count("disassemble") <= 3
     assert [op for op, _ in asked].count("survey") == [op for op, _ in asked].count("time") == 4
     assert [op for op, _ in asked if op in ("survey", "time")][:4] == ["survey"] * 4
+
+
+def test_code_whose_time_is_predicted_is_compiled_listed_and_surveyed_before_other_code(
+        graded, uncached, monkeypatch):
+    asked: list[tuple[str, int]] = []
+    ask = Processes.ask
+
+    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
+        if request.get("whole") or request["op"] in ("disassemble", "survey"):
+            (launch,) = from_json(request["recording"]).launches
+            asked.append((request["op"], launch.grid[0] * 64))
+        return ask(self, role, request, *args, **more)
+
+    monkeypatch.setattr(Processes, "ask", asks)
+    suite = replace(SMALL, cases=[
+        SMALL.cases[0], performance("no spills", rand(1 << 12), spills=0),
+        performance("fast", rand(1 << 20), pass_at=0.01)])
+
+    report = graded(KERNEL, suite)
+
+    assert report.verdict is Verdict.PASSED
+    assert asked[:4] == [("compile", 1 << 20), ("disassemble", 1 << 20), ("compile", 1 << 12),
+                         ("survey", 1 << 20)]
 
 
 TWO_KERNELS = with_launch("""
