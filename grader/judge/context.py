@@ -288,20 +288,27 @@ class Context:
         if self.values_first or len(os.sched_getaffinity(0)) > 2:
             self.gate.begin()
 
+    def begin_first_code(self) -> None:
+        """Has the first case compiled whose time is predicted, while values are judged."""
+        self._begin_compile([*filter(oversized.is_measured, self.schedule.cases)][:1])
+
     def _begin_compile(self, cases: Iterable[Case]) -> dict[Target, list[Recording]]:
         """Has the launches of cases compiled to the end; returns their recordings by GPU."""
         recordings: dict[Target, list[Recording]] = {}
         for case in cases:
             with suppress(Stopped, OutOfTime):  # which the case itself reports
-                inputs, session = self.outlines(case), self.session(case)
-                recording = session.record(inputs).recording
-                if recording is not None and recording.launches:
+                if case.name not in self.code:
+                    inputs, session = self.outlines(case), self.session(case)
+                    recording = session.record(inputs).recording
+                    if recording is None or not recording.launches:
+                        continue
                     target = targets.find(case.limits.target) if case.limits and \
                         case.limits.target else self.gate.target
                     self.code[case.name] = CodeBegun(
                         recording, inputs, target,
                         session.begin_compile(recording, target, whole=True))
-                    recordings.setdefault(target, []).append(recording)
+                begun = self.code[case.name]
+                recordings.setdefault(begun.target, []).append(begun.recording)
         return recordings
 
     def _begin_record(self, case: Case) -> Later[RecordedCall]:

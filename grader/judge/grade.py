@@ -215,12 +215,14 @@ def _verdicts(ctx: Context, gpu_verdicts: GpuVerdicts | None) -> Iterator[CaseRe
         cancellation.check()
         case, failed = left.popleft(), ctx.schedule.failed
         ctx.tell(case.name)
-        if not compiles and ctx.is_exhaustive and results and not failed and (
-                not ctx.values_first or oversized.waits_for_code(case)):
-            compiles = True
-            ctx.begin_code()
-            if gpu_verdicts is not None:
-                ctx.session().wake_gpu()
+        if not compiles and ctx.is_exhaustive and results and not failed:
+            if not ctx.values_first or oversized.waits_for_code(case):
+                compiles = True
+                ctx.begin_code()
+                if gpu_verdicts is not None:
+                    ctx.session().wake_gpu()
+            elif len(results) == 1:
+                ctx.begin_first_code()
         if compiles and gpu_verdicts is not None and oversized.is_measured(case):
             gpu_verdicts.compile_ahead()
         results.append(verdict(case, ctx))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import textwrap
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -643,6 +644,30 @@ def test_code_whose_time_is_predicted_is_compiled_listed_and_surveyed_before_oth
     assert report.verdict is Verdict.PASSED
     assert asked[:4] == [("compile", 1 << 20), ("disassemble", 1 << 20), ("compile", 1 << 12),
                          ("survey", 1 << 20)]
+
+
+def test_where_values_go_first_one_case_is_compiled_beside_them_unless_the_first_fails(
+        graded, uncached, monkeypatch):
+    asked: list[str] = []
+    ask = Processes.ask
+
+    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
+        asked.append(request["op"])
+        return ask(self, role, request, *args, **more)
+
+    monkeypatch.setattr(Processes, "ask", asks)
+    suite = replace(SMALL, cases=[
+        *(correctness(f"{n} floats", rand(n)) for n in range(3, 13)),
+        *(performance(f"fast {n}", rand(n), pass_at=0.01) for n in (1 << 20, 3 << 20))])
+
+    def before_the_last_run(text: str) -> tuple[Verdict, int]:
+        asked.clear()
+        report = graded(text, suite, effort="early", cancelled=threading.Event())
+        last = len(asked) - 1 - asked[::-1].index("run")
+        return report.verdict, asked[:last].count("compile")
+
+    assert before_the_last_run(KERNEL) == (Verdict.PASSED, 1)
+    assert before_the_last_run(KERNEL.replace("x * 2", "x * 3")) == (Verdict.FAILED, 0)
 
 
 TWO_KERNELS = with_launch("""
