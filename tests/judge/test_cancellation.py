@@ -192,8 +192,8 @@ def test_what_may_be_cancelled_is_judged_the_same_with_values_first(tmp_path, sa
     assert judged != order
 
 
-def test_values_first_keeps_two_executors_busy_and_the_compiler_idle(tmp_path, sandbox, uncached,
-                                                                     monkeypatch):
+def test_values_first_keeps_two_executors_busy_beside_one_compiler(tmp_path, sandbox, uncached,
+                                                                   monkeypatch):
     path, roles, forked = tmp_path / "kernel.py", [], []
     path.write_text(RIGHT)
     fork = Sandbox.fork
@@ -205,8 +205,9 @@ def test_values_first_keeps_two_executors_busy_and_the_compiler_idle(tmp_path, s
                  on_event=lambda event: roles.append(list(forked)))
 
     values = 2 * (len(SUITE.cases) - 1)  # a name and a result of each case without compiled code
-    assert roles[1:values] == [["worker", "executor", "executor"]] * (values - 1)
-    assert forked[:3] == ["worker", "executor", "executor"]
+    executors = ["worker", "executor", "executor"]
+    assert roles[1:3] == [executors] * 2  # the first result, and the name of the second case
+    assert roles[3:values] == [[*executors, "compiler"]] * (values - 3)
     assert set(forked[3:]) == {"compiler"}
 
 
