@@ -101,7 +101,7 @@ class Context:
         Args:
             seed: hexadecimal, of the inputs; one is drawn without it.
             target: the GPU that launches are compiled for; the one that is used, without it.
-            values_first: values are judged before anything is compiled.
+            values_first: values are judged first; beside them only one case is compiled.
             prepared: inputs that were made before, where they are this suite's.
             cases: that are judged, in the order of the suite; all of it without them.
             first: names of cases that are judged before the others.

@@ -88,8 +88,8 @@ def grade(kernel: Path, suite: Suite, *, public_only: bool = False, only: str | 
             and then what is waited for.
         sandbox: a warm one to use; without it one is started and closed.
         cancelled: to be set by another thread when the report is not wanted any more. The processes
-            of this grade are killed then, and the sandbox serves the next one. Who may cancel waits
-            for every word: all processors judge values first, and launches are compiled after that.
+            of this grade are killed then, and the sandbox serves the next one. Somebody waits for
+            each result, so values are judged first; beside them only one case is compiled.
         steps: groups of the exercise's blanks. While blanks are left, those that are filled in are
             graded; without steps, or without a solution of the suite, nothing is run then.
 
