@@ -281,9 +281,12 @@ class Context:
         """
         cases = [case for case in self.schedule.cases if oversized.waits_for_code(case)]
         timed = [case for case in cases if oversized.is_measured(case)]
-        for target, recordings in self._begin_compile(timed).items():
+        self._begin_compile(timed)
+        begun = [self.code[case.name] for case in timed if case.name in self.code]
+        for target in dict.fromkeys(one.target for one in begun):
             with suppress(Stopped, OutOfTime):
-                self._session.begin_listings(recordings, target)
+                self._session.begin_listings(
+                    [one.recording for one in begun if one.target == target], target)
         self._begin_compile([case for case in cases if case not in timed])
         if self.values_first or len(os.sched_getaffinity(0)) > 2:
             self.gate.begin()
@@ -292,24 +295,20 @@ class Context:
         """Has the first case compiled whose time is predicted, while values are judged."""
         self._begin_compile([*filter(oversized.is_measured, self.schedule.cases)][:1])
 
-    def _begin_compile(self, cases: Iterable[Case]) -> dict[Target, list[Recording]]:
-        """Has the launches of cases compiled to the end; returns their recordings by GPU."""
-        recordings: dict[Target, list[Recording]] = {}
+    def _begin_compile(self, cases: Iterable[Case]) -> None:
+        """Has the launches of cases compiled to the end, unless that has begun."""
         for case in cases:
+            if case.name in self.code:
+                continue
             with suppress(Stopped, OutOfTime):  # which the case itself reports
-                if case.name not in self.code:
-                    inputs, session = self.outlines(case), self.session(case)
-                    recording = session.record(inputs).recording
-                    if recording is None or not recording.launches:
-                        continue
+                inputs, session = self.outlines(case), self.session(case)
+                recording = session.record(inputs).recording
+                if recording is not None and recording.launches:
                     target = targets.find(case.limits.target) if case.limits and \
                         case.limits.target else self.gate.target
                     self.code[case.name] = CodeBegun(
                         recording, inputs, target,
                         session.begin_compile(recording, target, whole=True))
-                begun = self.code[case.name]
-                recordings.setdefault(begun.target, []).append(begun.recording)
-        return recordings
 
     def _begin_record(self, case: Case) -> Later[RecordedCall]:
         part, session = self._part(case)

@@ -42,6 +42,20 @@ def graded(tmp_path, sandbox):
     return grade
 
 
+@pytest.fixture
+def requests(monkeypatch) -> list[dict[str, Any]]:
+    """Gets each request to a process."""
+    requests: list[dict[str, Any]] = []
+    ask = Processes.ask
+
+    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
+        requests.append(request)
+        return ask(self, role, request, *args, **more)
+
+    monkeypatch.setattr(Processes, "ask", asks)
+    return requests
+
+
 def with_body(body: str) -> str:
     assert BODY in KERNEL
     return KERNEL.replace(BODY, textwrap.indent(textwrap.dedent(body).lstrip("\n"), "    "))
@@ -624,45 +638,31 @@ def test_configurations_of_a_measured_case_are_compiled_by_both_and_listed_toget
 
 
 def test_code_whose_time_is_predicted_is_compiled_listed_and_surveyed_before_other_code(
-        graded, uncached, monkeypatch):
-    asked: list[tuple[str, int]] = []
-    ask = Processes.ask
-
-    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
-        if request.get("whole") or request["op"] in ("disassemble", "survey"):
-            (launch,) = from_json(request["recording"]).launches
-            asked.append((request["op"], launch.grid[0] * 64))
-        return ask(self, role, request, *args, **more)
-
-    monkeypatch.setattr(Processes, "ask", asks)
+        graded, uncached, requests):
     suite = replace(SMALL, cases=[
         SMALL.cases[0], performance("no spills", rand(1 << 12), spills=0),
         performance("fast", rand(1 << 20), pass_at=0.01)])
 
     report = graded(KERNEL, suite)
 
+    asked = [(request["op"], from_json(request["recording"]).launches[0].grid[0] * 64)
+             for request in requests
+             if request.get("whole") or request["op"] in ("disassemble", "survey")]
     assert report.verdict is Verdict.PASSED
     assert asked[:4] == [("compile", 1 << 20), ("disassemble", 1 << 20), ("compile", 1 << 12),
                          ("survey", 1 << 20)]
 
 
 def test_where_values_go_first_one_case_is_compiled_beside_them_unless_the_first_fails(
-        graded, uncached, monkeypatch):
-    asked: list[str] = []
-    ask = Processes.ask
-
-    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
-        asked.append(request["op"])
-        return ask(self, role, request, *args, **more)
-
-    monkeypatch.setattr(Processes, "ask", asks)
+        graded, uncached, requests):
     suite = replace(SMALL, cases=[
         *(correctness(f"{n} floats", rand(n)) for n in range(3, 13)),
         *(performance(f"fast {n}", rand(n), pass_at=0.01) for n in (1 << 20, 3 << 20))])
 
     def before_the_last_run(text: str) -> tuple[Verdict, int]:
-        asked.clear()
+        requests.clear()
         report = graded(text, suite, effort="early", cancelled=threading.Event())
+        asked = [request["op"] for request in requests]
         last = len(asked) - 1 - asked[::-1].index("run")
         return report.verdict, asked[:last].count("compile")
 
@@ -785,19 +785,16 @@ def test_long_kernels_are_divided_among_the_compilers_before_short_ones(
 
 
 @pytest.mark.parametrize("cache", ["cache", "off"])
-def test_code_that_was_begun_ahead_is_asked_for_once(graded, monkeypatch, tmp_path, cache):
+def test_code_that_was_begun_ahead_is_asked_for_once(
+        graded, requests, monkeypatch, tmp_path, cache):
     monkeypatch.setenv("TRITONLAB_CACHE", "off" if cache == "off" else str(tmp_path / cache))
-    asked = []
-    ask = Processes.ask
-    monkeypatch.setattr(Processes, "ask", lambda self, role, request, *args, **more: (
-        asked.append(request.get("whole")), ask(self, role, request, *args, **more))[1])
     suite = replace(SMALL, cases=[correctness("four", rand(4)), *(performance(
         f"{n} counted", rand(n), spills=0) for n in (64, 128, 192))])
 
     report = graded(KERNEL, suite)
 
     assert report.verdict is Verdict.PASSED
-    assert asked.count(True) == 3
+    assert [request.get("whole") for request in requests].count(True) == 3
 
 
 def test_two_compilers_predict_for_a_call_what_one_does(graded, uncached, monkeypatch):

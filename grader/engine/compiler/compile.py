@@ -222,7 +222,7 @@ def parse(kernel: Any, arguments: Mapping[str, Any], options: Mapping[str, Any],
 def _context(process: int) -> Any:
     """An MLIR context for all that a process parses; one for each would take a fourth of the time.
 
-    Threads of a context do not survive a fork.
+    ``process`` is the current one, as threads of a context do not survive a fork.
     """
     return ir.context()
 
