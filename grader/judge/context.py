@@ -293,7 +293,8 @@ class Context:
 
     def begin_first_code(self) -> None:
         """Has the first case compiled whose time is predicted, while values are judged."""
-        self._begin_compile([*filter(oversized.is_measured, self.schedule.cases)][:1])
+        self._begin_compile([case for case in self.schedule.cases if oversized.is_measured(case)
+                             and oversized.waits_for_code(case)][:1])
 
     def _begin_compile(self, cases: Iterable[Case]) -> None:
         """Has the launches of cases compiled to the end, unless that has begun."""

@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
+from grader.engine.gpu.measurement import SOME
 from grader.recording.arena import SparseTensor
 from grader.sandbox import ResourceLimits
-from grader.suite import Case, Cost, Input, Property, Sparse, Suite, mistakes
+from grader.suite import Case, Cost, Input, Limits, Property, Sparse, Suite, mistakes
 from grader.suite.inputs import DEFAULT_BLOCK
 
 ROOM = 4  # times the inputs of the largest case: for what a function makes of them
@@ -20,9 +21,17 @@ def is_measured(case: Case) -> bool:
     return case.limits is not None and case.limits.pass_at is not None
 
 
+def is_for_values(case: Case) -> bool:
+    """Whether a measured case asks for right values at its size alone, and for no speed."""
+    limits = case.limits
+    return limits is not None and limits.pass_at is not None and limits.pass_at < SOME and \
+        replace(limits, pass_at=None) == Limits()
+
+
 def waits_for_code(case: Case) -> bool:
     """Whether it is judged by compiled code too, so that it waits for the compiler."""
-    return is_measured(case) or (case.limits is not None and case.limits.of_code)
+    return not is_for_values(case) and (
+        is_measured(case) or (case.limits is not None and case.limits.of_code))
 
 
 def is_large(case: Case) -> bool:

@@ -32,6 +32,7 @@ from grader.suite import Case, Cost, Limits, Suite
 
 PROVED = 0.9  # the bound has to lie below a threshold by a tenth: its bytes come from a sample
 EXPECTED = 0.1  # share by which a prediction must exceed a threshold, besides its stated error
+FOR_VALUES = "a GPU is needed: this case checks values at this size, not speed"
 WHOLE = 0.99  # of the bytes that a job needs: less moves only where something is left out
 MATMUL_OF_PEAK = (0.6, 0.8)
 """Large matrices are multiplied by a good library at no less and no more than these shares of the
@@ -184,7 +185,7 @@ def _open(examined: Examined, needed: Cost, yardstick: Yardstick, limits: Limits
                for one in examined.defects if one.weight == "defect"}
     seconds = examined.prediction.seconds
     if limits.pass_at < measurement.SOME:
-        return "a GPU is needed: this case checks values at this size, not speed"
+        return FOR_VALUES
     share = yardstick.fast / seconds
     rate = f"{needed.flops / seconds / 1e12:.0f} TFLOP/s, about " * (yardstick.name == "matmul")
     prediction = f"predicted for the {target.title}, not measured: {seconds * 1e3:.3g} ms, bound " \

@@ -18,6 +18,7 @@ from grader.engine.compiler.timing_model.accuracy import stated_error
 from grader.engine.gpu.measurement import Units
 from grader.judge.perf_bound import Yardstick, peak_of, traffic
 from grader.judge.perf_limits import code_limits, count
+from grader.processes.pool import Processes
 from grader.recording.compiled_kernel import ALL_SUMS, Access, Binary, Occupancy
 from grader.recording.launch_stats import Interval, LaunchFacts, Survey, Traffic
 from grader.report import SPARED, CaseResult
@@ -112,6 +113,33 @@ def test_a_case_that_asks_for_no_speed_names_no_share(judged):
     result = judged(WIDE, performance("a million floats", rand(1 << 20), pass_at=1e-9))
 
     assert result.reason == "a GPU is needed: this case checks values at this size, not speed"
+
+
+def test_of_a_case_that_asks_for_no_speed_only_accesses_and_the_compiler_s_refusal_count(
+        tmp_path, sandbox, monkeypatch):
+    asked, ask = [], Processes.ask
+
+    def asks(processes, role, request, *args, **more):
+        asked.append(request)
+        return ask(processes, role, request, *args, **more)
+
+    monkeypatch.setattr(Processes, "ask", asks)
+    suite = replace(SUITE, cases=[
+        SUITE.cases[0], performance("a million floats", rand(1 << 20), pass_at=1e-9)])
+
+    def graded(text):
+        (tmp_path / "kernel.py").write_text(text)
+        report = grader.grade(tmp_path / "kernel.py", suite, sandbox=sandbox)
+        return [result.findings[0].code if result.findings else str(result.verdict)
+                for result in report.results]
+
+    outside = WIDE.replace("x.numel()", "(x.numel() + x.numel() // 2**20)")
+    too_large = WIDE.replace("BLOCK=1024)", "BLOCK=1024, num_warps=64 if x.numel() > 2**19 else 4)")
+
+    assert graded(WIDE) == ["PASSED", "SKIPPED", "PASSED"]
+    assert not any(request.get("whole") or request["op"] == "time" for request in asked)
+    assert graded(outside) == ["PASSED", "M02", "PASSED"]
+    assert graded(too_large) == ["PASSED", "SKIPPED", "T05"]
 
 
 @pytest.mark.parametrize(("low", "high", "says"), [
