@@ -42,20 +42,6 @@ def graded(tmp_path, sandbox):
     return grade
 
 
-@pytest.fixture
-def requests(monkeypatch) -> list[dict[str, Any]]:
-    """Gets each request to a process."""
-    requests: list[dict[str, Any]] = []
-    ask = Processes.ask
-
-    def asks(self: Processes, role: str, request: dict[str, Any], *args: Any, **more: Any) -> Any:
-        requests.append(request)
-        return ask(self, role, request, *args, **more)
-
-    monkeypatch.setattr(Processes, "ask", asks)
-    return requests
-
-
 def with_body(body: str) -> str:
     assert BODY in KERNEL
     return KERNEL.replace(BODY, textwrap.indent(textwrap.dedent(body).lstrip("\n"), "    "))

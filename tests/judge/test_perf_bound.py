@@ -18,7 +18,6 @@ from grader.engine.compiler.timing_model.accuracy import stated_error
 from grader.engine.gpu.measurement import Units
 from grader.judge.perf_bound import Yardstick, peak_of, traffic
 from grader.judge.perf_limits import code_limits, count
-from grader.processes.pool import Processes
 from grader.recording.compiled_kernel import ALL_SUMS, Access, Binary, Occupancy
 from grader.recording.launch_stats import Interval, LaunchFacts, Survey, Traffic
 from grader.report import SPARED, CaseResult
@@ -116,14 +115,7 @@ def test_a_case_that_asks_for_no_speed_names_no_share(judged):
 
 
 def test_of_a_case_that_asks_for_no_speed_only_accesses_and_the_compiler_s_refusal_count(
-        tmp_path, sandbox, monkeypatch):
-    asked, ask = [], Processes.ask
-
-    def asks(processes, role, request, *args, **more):
-        asked.append(request)
-        return ask(processes, role, request, *args, **more)
-
-    monkeypatch.setattr(Processes, "ask", asks)
+        tmp_path, sandbox, requests):
     suite = replace(SUITE, cases=[
         SUITE.cases[0], performance("a million floats", rand(1 << 20), pass_at=1e-9)])
 
@@ -137,7 +129,7 @@ def test_of_a_case_that_asks_for_no_speed_only_accesses_and_the_compiler_s_refus
     too_large = WIDE.replace("BLOCK=1024)", "BLOCK=1024, num_warps=64 if x.numel() > 2**19 else 4)")
 
     assert graded(WIDE) == ["PASSED", "SKIPPED", "PASSED"]
-    assert not any(request.get("whole") or request["op"] == "time" for request in asked)
+    assert not any(request.get("whole") or request["op"] == "time" for request in requests)
     assert graded(outside) == ["PASSED", "M02", "PASSED"]
     assert graded(too_large) == ["PASSED", "SKIPPED", "T05"]
 
