@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 from grader.diagnosis.explain import result_of
 from grader.diagnosis.messages import NOT_WRITTEN
@@ -13,13 +14,7 @@ from grader.judge import autotune_configs, host_calls, oversized, properties
 from grader.judge.context import Context, RecordedCall
 from grader.judge.contract import broken_refusal, wrong_text
 from grader.judge.draws import block_of
-from grader.judge.launch_report import (
-    MOST_CONFIGURATIONS,
-    SurveyBegun,
-    begin_survey,
-    examine_call,
-    recordings_of,
-)
+from grader.judge.launch_report import SurveyBegun, begin_survey, examine_call
 from grader.judge.perf_bound import FOR_VALUES, Forecast, forecast
 from grader.judge.perf_limits import check, code_limits
 from grader.judge.values import check_run, diagnose, wrong_values
@@ -153,38 +148,25 @@ def _check_limits(call: RecordedCall, run: Run,
 
 
 def _judge_speed(case: Case, ctx: Context) -> CaseResult:
-    """Judges, as far as that is possible without a GPU, whether a case can be fast enough."""
-    expected = (_surveyed if oversized.is_for_values(case) else _examined)(case, ctx)
+    """Judges, as far as that is possible without a GPU, whether a case can be fast enough.
+
+    Of one that asks for no speed, launches have to compile and to stay within their tensors.
+    """
+    block, outlines, target = ctx.block(case), ctx.outlines(case), ctx.gate.target
+    examine = partial(examine_call, ctx.session(case), outlines, ctx.submitted.text, target)
+    if oversized.asks_for_speed(case):
+        _begin_survey(case, ctx)
+        if ctx.is_exhaustive:
+            ctx.gate.begin()
+        _begin_surveys(ctx)
+        expected = forecast(case, ctx.part(case), outlines,
+                            examine(begun=ctx.surveys.pop(case.name, None)), target, block=block,
+                            failed=ctx.schedule.failed)
+    else:
+        expected = Forecast(case, {}, examine(timed=False).findings, expected=FOR_VALUES)
     if ctx.uses_gpu:
         ctx.forecasts[case.name] = expected
     return expected.result()
-
-
-def _examined(case: Case, ctx: Context) -> Forecast:
-    """Bounds and predicts the speed of a case from its code and its traffic."""
-    block, outlines, target = ctx.block(case), ctx.outlines(case), ctx.gate.target
-    _begin_survey(case, ctx)
-    if ctx.is_exhaustive:
-        ctx.gate.begin()
-    _begin_surveys(ctx)
-    examined = examine_call(ctx.session(case), outlines, ctx.submitted.text, target,
-                            begun=ctx.surveys.pop(case.name, None))
-    return forecast(case, ctx.part(case), outlines, examined, target, block=block,
-                    failed=ctx.schedule.failed)
-
-
-def _surveyed(case: Case, ctx: Context) -> Forecast:
-    """Checks the accesses of a case that asks for values at its size, which takes a GPU.
-
-    As its speed does not matter, its launches are compiled by the gate alone.
-    """
-    session, inputs, target = ctx.session(case), ctx.outlines(case), ctx.gate.target
-    recordings, findings = recordings_of(session, inputs, MOST_CONFIGURATIONS)
-    for recording in recordings:
-        ctx.gate.add(case.name, recording, len(recordings))
-        resident = [target.multiprocessors] * len(recording.launches)
-        findings += session.begin_survey(recording, inputs, resident, target)().findings
-    return Forecast(case, {}, tuple(findings), expected=FOR_VALUES)
 
 
 def _begin_surveys(ctx: Context) -> None:

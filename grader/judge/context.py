@@ -280,7 +280,7 @@ class Context:
         have time for the others if values go first. Otherwise the gate's result begins them.
         """
         cases = [case for case in self.schedule.cases if oversized.waits_for_code(case)]
-        timed = [case for case in cases if oversized.is_measured(case)]
+        timed = [case for case in cases if oversized.asks_for_speed(case)]
         self._begin_compile(timed)
         begun = [self.code[case.name] for case in timed if case.name in self.code]
         for target in dict.fromkeys(one.target for one in begun):
@@ -293,8 +293,7 @@ class Context:
 
     def begin_first_code(self) -> None:
         """Has the first case compiled whose time is predicted, while values are judged."""
-        self._begin_compile([case for case in self.schedule.cases if oversized.is_measured(case)
-                             and oversized.waits_for_code(case)][:1])
+        self._begin_compile([*filter(oversized.asks_for_speed, self.schedule.cases)][:1])
 
     def _begin_compile(self, cases: Iterable[Case]) -> None:
         """Has the launches of cases compiled to the end, unless that has begun."""

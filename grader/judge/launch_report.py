@@ -101,7 +101,7 @@ def recordings_of(session: Session, inputs: Sequence[Any],
 
 
 def examine_call(session: Session, inputs: Sequence[Any], source: str, target: Target, *,
-                 listings: bool = False, causes: bool = False,
+                 timed: bool = True, listings: bool = False, causes: bool = False,
                  begun: SurveyBegun | None = None) -> Examined:
     """Calls the learner's function and examines its launches.
 
@@ -112,12 +112,12 @@ def examine_call(session: Session, inputs: Sequence[Any], source: str, target: T
     """
     recordings, findings = recordings_of(session, inputs, MOST_CONFIGURATIONS)
     surveys = [begun] * len(recordings)
-    if len(recordings) > 1:
+    if timed and len(recordings) > 1:
         surveys = _begin_surveys(session, recordings, inputs, target)
     candidates: list[Examined] = []
     for recording, survey in zip(recordings, surveys, strict=True):
         examined = examine(session, recording, inputs, source, target,
-                           listings=listings, causes=causes, begun=survey)
+                           timed=timed, listings=listings, causes=causes, begun=survey)
         if any(finding.code != "T05" for finding in examined.findings):
             return examined
         candidates.append(examined)
@@ -142,13 +142,14 @@ def _begin_surveys(session: Session, recordings: Sequence[Recording], inputs: Se
 
 
 def examine(session: Session, recording: Recording, inputs: Sequence[Any], source: str,
-            target: Target, *, listings: bool = False, causes: bool = False,
+            target: Target, *, timed: bool = True, listings: bool = False, causes: bool = False,
             begun: SurveyBegun | None = None) -> Examined:
     """Compiles and surveys every launch of a recording.
 
     Args:
         inputs: those that it was recorded with.
         source: the learner's file.
+        timed: False: only find out whether they compile and stay within their tensors.
         listings: give PTX, SASS and live registers with their lines too.
         causes: find the arguments that make accesses narrow, by compiling with other ones.
         begun: a survey for this target, which is used if it is of this recording.
@@ -156,9 +157,13 @@ def examine(session: Session, recording: Recording, inputs: Sequence[Any], sourc
     Raises:
         grader.processes.replies.Stopped: a process did not survive it.
     """
-    compiled = session.begin_compile(recording, target, whole=True)()
+    compiled = session.begin_compile(recording, target, whole=timed)()
     if compiled.findings:
         return Examined(findings=compiled.findings)
+    if not timed:
+        resident = [target.multiprocessors] * len(recording.launches)
+        accessed = session.begin_survey(recording, inputs, resident, target)()
+        return Examined(findings=accessed.findings, unknown=accessed.unknown)
     if begun is None or begun.recording != recording:
         begun = SurveyBegun(recording, begin_survey(
             session, recording, inputs, compiled.binaries, target))

@@ -21,17 +21,16 @@ def is_measured(case: Case) -> bool:
     return case.limits is not None and case.limits.pass_at is not None
 
 
-def is_for_values(case: Case) -> bool:
-    """Whether a measured case asks for right values at its size alone, and for no speed."""
+def asks_for_speed(case: Case) -> bool:
+    """Whether a measured case asks for more than right values at its size."""
     limits = case.limits
-    return limits is not None and limits.pass_at is not None and limits.pass_at < SOME and \
-        replace(limits, pass_at=None) == Limits()
+    return limits is not None and limits.pass_at is not None and (
+        limits.pass_at >= SOME or replace(limits, pass_at=None) != Limits())
 
 
 def waits_for_code(case: Case) -> bool:
     """Whether it is judged by compiled code too, so that it waits for the compiler."""
-    return not is_for_values(case) and (
-        is_measured(case) or (case.limits is not None and case.limits.of_code))
+    return asks_for_speed(case) or (case.limits is not None and case.limits.of_code)
 
 
 def is_large(case: Case) -> bool:

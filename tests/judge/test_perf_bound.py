@@ -115,7 +115,7 @@ def test_a_case_that_asks_for_no_speed_names_no_share(judged):
 
 
 def test_of_a_case_that_asks_for_no_speed_only_accesses_and_the_compiler_s_refusal_count(
-        tmp_path, sandbox, requests):
+        tmp_path, sandbox, uncached, requests):
     suite = replace(SUITE, cases=[
         SUITE.cases[0], performance("a million floats", rand(1 << 20), pass_at=1e-9)])
 
@@ -131,7 +131,19 @@ def test_of_a_case_that_asks_for_no_speed_only_accesses_and_the_compiler_s_refus
     assert graded(WIDE) == ["PASSED", "SKIPPED", "PASSED"]
     assert not any(request.get("whole") or request["op"] == "time" for request in requests)
     assert graded(outside) == ["PASSED", "M02", "PASSED"]
-    assert graded(too_large) == ["PASSED", "SKIPPED", "T05"]
+    assert graded(too_large) == ["PASSED", "T05", "PASSED"]
+
+
+def test_what_does_not_compile_in_an_advisory_case_alone_decides_nothing(tmp_path, sandbox):
+    case = replace(performance("a million floats", rand(1 << 20), pass_at=1e-9), advisory=True)
+    (tmp_path / "kernel.py").write_text(
+        WIDE.replace("BLOCK=1024)", "BLOCK=1024, num_warps=64 if x.numel() > 2**19 else 4)"))
+
+    report = grader.grade(tmp_path / "kernel.py", replace(SUITE, cases=[SUITE.cases[0], case]),
+                          sandbox=sandbox)
+
+    assert report.verdict is Verdict.PASSED
+    assert [str(result.verdict) for result in report.results] == ["PASSED", "FAILED", "PASSED"]
 
 
 @pytest.mark.parametrize(("low", "high", "says"), [
